@@ -77,7 +77,7 @@ USES_model/train   := net layers
 ROOMS_aggregator := rules fold
 USES_aggregator/fold := rules
 
-ROOMS_daemon    := report runtime config sets store quota models audit age registry spool tempo http net claim engine usage fold lookup api backup check program
+ROOMS_daemon    := report runtime config sets store quota models audit age registry spool tempo stuck http net claim engine usage fold lookup api backup check program
 USES_daemon/runtime  := report
 USES_daemon/config   := runtime
 USES_daemon/sets     := config runtime
@@ -88,17 +88,18 @@ USES_daemon/age      := audit store config runtime
 USES_daemon/registry := store config runtime report
 USES_daemon/spool    := audit store config runtime report
 USES_daemon/tempo    := store report
+USES_daemon/stuck    := registry store config runtime report
 USES_daemon/http     := models audit registry quota store config runtime
 USES_daemon/net      := http models registry quota store config runtime report
 USES_daemon/claim    := net http models registry age audit store config runtime report
-USES_daemon/engine   := tempo spool models registry age audit quota store sets config runtime report
-USES_daemon/usage    := engine spool models registry audit store config runtime report
-USES_daemon/fold     := engine spool models registry audit store sets config runtime report
-USES_daemon/lookup   := http engine spool models registry audit store config runtime report
-USES_daemon/api      := lookup claim net http usage engine spool models registry age audit quota store config runtime report
+USES_daemon/engine   := stuck tempo spool models registry age audit quota store sets config runtime report
+USES_daemon/usage    := engine stuck spool models registry audit store config runtime report
+USES_daemon/fold     := engine stuck spool models registry audit store sets config runtime report
+USES_daemon/lookup   := http engine stuck spool models registry audit store config runtime report
+USES_daemon/api      := lookup claim net http usage engine stuck spool models registry age audit quota store config runtime report
 USES_daemon/backup   := models audit registry store config runtime
 USES_daemon/check    := backup spool models registry age audit store config runtime
-USES_daemon/program  := check backup api lookup fold usage engine net http spool models registry age audit quota store sets config runtime report
+USES_daemon/program  := check backup api lookup fold usage engine net http stuck spool models registry age audit quota store sets config runtime report
 
 ROOMS_client    := host home session settings eligibility models outbox work device external agent fleet cli presets curves verify doctor network trainer pack simulate plan study commands
 USES_client/session  := home host
@@ -236,6 +237,9 @@ $(SHIMS): $(BUILD)/%.so: %.c Makefile
 # `check` replays each fuzz corpus through the same parser that `fuzz` feeds.
 $(FUZZ): %: %.o $(BUILD)/tests/fuzz/replay.o $(everything)
 	$(call link,$^ $(LIBS_ALL))
+
+# What libcurl calls is the test's own there.
+$(BUILD)/tests/unit/test_transport: LDFLAGS += -Wl,--export-dynamic-symbol=getaddrinfo
 
 run = BUILD=$(BUILD) SAN=$(SAN) CRYPTO=$(CRYPTO) CC="$(CC)" tests/run
 check: deps

@@ -60,6 +60,8 @@ round_amend(struct round *r, const struct round_policy *policy)
 	r->deadline_ms = shifted(r->deadline_ms, r->policy.deadline_ms, policy->deadline_ms);
 	r->grace_until_ms = shifted(r->grace_until_ms, r->policy.grace_ms, policy->grace_ms);
 	r->policy = *policy;
+	if (r->state == ROUND_GRACE && r->accepted < policy->quorum)
+		r->state = ROUND_OPEN;
 }
 
 static bool
@@ -105,9 +107,8 @@ close_round(struct round *r, uint64_t now_ms)
 	return drained(r, now_ms);
 }
 
-/* Tasks out that nobody has answered yet. */
-static uint32_t
-working(const struct round *r)
+uint32_t
+round_out(const struct round *r)
 {
 	return r->invited - r->accepted - r->committing - r->next_accepted - r->next_committing;
 }
@@ -129,7 +130,7 @@ static bool
 is_hopeless(const struct round *r)
 {
 	return r->no_numbers >= r->policy.quorum && r->state != ROUND_GRACE &&
-	    (working(r) == 0 || r->no_numbers >= r->policy.invite_max);
+	    (round_out(r) == 0 || r->no_numbers >= r->policy.invite_max);
 }
 
 /* At the deadline fewer will do, but not devices that may be hostile. */
@@ -181,7 +182,7 @@ consider(struct round *r, uint64_t now_ms)
 	if (r->policy.once)
 		return close_round(r, now_ms);
 	/* Nobody came: there is nothing to abandon, only a deadline to move. */
-	bool lonely = working(r) == 0 && r->aborted == r->aborted_before;
+	bool lonely = round_out(r) == 0 && r->aborted == r->aborted_before;
 	open_again(r, now_ms);
 	if (lonely)
 		return 0;
@@ -194,7 +195,7 @@ consider(struct round *r, uint64_t now_ms)
 static void
 take_over(struct round *r, uint32_t has)
 {
-	const uint32_t out = r->policy.buffered ? working(r) : 0;
+	const uint32_t out = r->policy.buffered ? round_out(r) : 0;
 
 	r->accepted = has + r->next_accepted;
 	r->committing = r->next_committing;
@@ -285,7 +286,7 @@ resume(struct round *r, uint64_t now_ms)
 static unsigned
 gave_up(struct round *r, bool no_numbers, uint64_t now_ms)
 {
-	if ((!is_open(r) && !r->policy.buffered) || working(r) == 0)
+	if ((!is_open(r) && !r->policy.buffered) || round_out(r) == 0)
 		return 0;
 	r->invited--;
 	r->aborted++;
@@ -337,7 +338,7 @@ round_step(struct round *r, enum round_event event, uint32_t arg, uint64_t now_m
 	case ROUND_LOST:
 		return arg ? settle_next(r, false) : settle(r, false, now_ms);
 	case ROUND_EXPIRED:
-		r->invited -= r->policy.buffered && working(r) > 0;
+		r->invited -= r->policy.buffered && round_out(r) > 0;
 		return 0;
 	case ROUND_EARLY:
 		r->next_accepted += r->policy.late ? arg : 0;
@@ -410,7 +411,7 @@ round_wants(const struct round *r)
 uint32_t
 round_places(const struct round *r)
 {
-	const uint32_t out = r->policy.buffered ? working(r) : r->invited;
+	const uint32_t out = r->policy.buffered ? round_out(r) : r->invited;
 
 	return r->policy.invite_max > out ? r->policy.invite_max - out : 0;
 }

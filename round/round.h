@@ -113,8 +113,8 @@ struct round_policy round_policy(const struct job_spec *job);
 struct round_policy round_evaluation(const struct job_spec *job);
 /* failed: rounds that came last and failed, in a row; more than the policy allows paused the job, and the count began anew. */
 void round_init(struct round *r, const struct round_policy *policy, uint32_t failed);
-/* Another policy of the same goal, quorum and kind, from now on: what runs of a round ends so much later or sooner. round_next_ms may be
- * over then. */
+/* Another policy of the same kind, from now on: what runs of a round ends so much later or sooner, or with so many reports; a grace that
+ * began with a smaller quorum than the new one is over. round_next_ms may be over then. */
 void round_amend(struct round *r, const struct round_policy *policy);
 /* Returns a set of round_action. */
 unsigned round_step(struct round *r, enum round_event event, uint32_t arg, uint64_t now_ms);
@@ -127,6 +127,8 @@ bool round_has_closed(const struct round *r);
 bool round_refuses(const struct round *r);
 /* Is it open, and short of its goal even if all on their way to the disk get there? */
 bool round_wants(const struct round *r);
+/* Tasks that are out: nobody has answered them yet. */
+uint32_t round_out(const struct round *r);
 /* How many more tasks may go out. */
 uint32_t round_places(const struct round *r);
 const char *round_state_name(const struct round *r);

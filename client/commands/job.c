@@ -377,7 +377,9 @@ job_set(int argc, char **argv)
 	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
 	const struct cmd_usage usage = {"job set JOB PATH=VALUE... " CMD_ADMIN_USAGE,
 	    "Changes what a job is run by, from now on; its document stays. PATH= takes a change "
-	    "back.\nPATH: share, priority, round.deadline_s, round.grace_s, round.task_timeout_s, "
+	    "back.\nPATH: share, priority, round.goal and round.quorum (only lower than the "
+	    "document's), "
+	    "round.deadline_s, round.grace_s, round.task_timeout_s, "
 	    "round.concurrency, stop.rounds, stop.reports, stop.seconds, "
 	    "evaluate.deadline_s.\n" JOB_HELP,
 	    2, 1 + OVERRIDE_KEYS};
@@ -416,7 +418,7 @@ cmd_job_main(int argc, char **argv)
 	    {"pause", job_change, "hand out no more tasks"},
 	    {"resume", job_change, "go on"},
 	    {"stop", job_change, "end it for good"},
-	    {"set", job_set, "change its share, priority, deadlines or end"},
+	    {"set", job_set, "change its share, priority, goal, deadlines or end"},
 	    {"delete", cmd_deletion_jobs, "jobs that are over, with all that is theirs"},
 	    {NULL, NULL, NULL},
 	};

@@ -1,9 +1,11 @@
 #include "jobs.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "clock.h"
 #include "print.h"
 #include "states.h"
 
@@ -176,6 +178,26 @@ cmd_jobs_rounds(const struct json *job, const struct json *rounds)
 	print_metrics(job, rounds);
 }
 
+static const char *
+text_of(const struct json *o, const char *key)
+{
+	const char *text = json_string(json_get(o, key));
+
+	return text ? text : "";
+}
+
+void
+cmd_jobs_stuck(const struct json *jobs)
+{
+	for (const struct json *job = json_first(jobs); job; job = json_next(job)) {
+		const struct json *stuck = json_get(job, "stuck");
+		if (json_kind(stuck) == JSON_OBJECT)
+			cmd_print_line("job %s cannot move (%s): %s; what to do: %s",
+			    text_of(job, "name"), text_of(stuck, "kind"), text_of(stuck, "reason"),
+			    text_of(stuck, "advice"));
+	}
+}
+
 static void
 fact(const char *name, const struct json *o, const char *key)
 {
@@ -263,15 +285,80 @@ cmd_jobs_overrides(const struct json *job)
 			    value, document);
 }
 
+static void
+print_stuck(const struct json *stuck)
+{
+	double since;
+
+	if (json_kind(stuck) != JSON_OBJECT)
+		return;
+	cmd_print_part("%-10s %s", "stuck", text_of(stuck, "kind"));
+	if (json_double(json_get(stuck, "since"), &since)) {
+		char at[CMD_PRINT_TIME_MAX];
+		cmd_print_time(at, since);
+		cmd_print_part(" since %s", at);
+	}
+	cmd_print_line(": %s", text_of(stuck, "reason"));
+	cmd_print_line("%-10s %s", "what to do", text_of(stuck, "advice"));
+}
+
+static void
+print_deadline(const struct json *open)
+{
+	char at[CMD_PRINT_TIME_MAX];
+	double deadline;
+
+	if (!json_double(json_get(open, "deadline_at"), &deadline))
+		return;
+	cmd_print_time(at, deadline);
+	double left = deadline - clock_wall();
+	cmd_print_line(
+	    "%-10s %s, %.0f s %s", "deadline", at, fabs(left), left < 0 ? "ago" : "from now");
+}
+
+/* Devices of the open round, a line each; since: a time of theirs. */
+static void
+print_held(const char *head, const struct json *devices, const char *since, const char *what)
+{
+	double at;
+
+	for (const struct json *d = json_first(devices); d; d = json_next(d)) {
+		const char *name = *text_of(d, "name") ? text_of(d, "name") : text_of(d, "device");
+		if (json_double(json_get(d, since), &at))
+			cmd_print_line("%-10s %s, %s %.0f s ago", head, name, what,
+			    fmax(clock_wall() - at, 0));
+		else
+			cmd_print_line("%-10s %s", head, name);
+	}
+}
+
+static void
+print_open(const struct json *job, const struct json *open)
+{
+	if (json_kind(open) != JSON_OBJECT)
+		return;
+	fact("open round", open, "round");
+	fact("kind", open, "kind");
+	fact("reports", open, "reports");
+	fact("invited", open, "invited");
+	fact("goal", open, "goal");
+	fact("quorum", open, "quorum");
+	fact("reopened", open, "reopened");
+	print_deadline(open);
+	print_held("works", json_get(job, "invited"), "given_at", "got its task");
+	print_held("silent", json_get(job, "silent"), "last_contact", "last heard of");
+}
+
 void
 cmd_jobs_one(const struct json *job)
 {
-	const struct json *metric = json_get(job, "metric"), *open = json_get(job, "open");
+	const struct json *metric = json_get(job, "metric");
 
 	fact("job", job, "job");
 	fact("name", job, "name");
 	fact("state", job, "state");
 	fact("reason", job, "reason");
+	print_stuck(json_get(job, "stuck"));
 	fact("owner", job, "owner");
 	fact("owner name", job, "owner_name");
 	fact("priority", job, "priority");
@@ -289,13 +376,7 @@ cmd_jobs_one(const struct json *job)
 	fact("rollbacks", json_get(job, "guard"), "rollbacks");
 	print_devices(json_get(job, "devices"));
 	cmd_jobs_refused("refused by", json_get(job, "refused"));
-	if (json_kind(open) == JSON_OBJECT) {
-		fact("open round", open, "round");
-		fact("kind", open, "kind");
-		fact("reports", open, "reports");
-		fact("invited", open, "invited");
-		fact("goal", open, "goal");
-	}
+	print_open(job, json_get(job, "open"));
 }
 
 /* A log has lines of its own, and may be none of ours. */

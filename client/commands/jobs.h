@@ -16,6 +16,8 @@ void cmd_jobs_rounds(const struct json *job, const struct json *rounds);
 void cmd_jobs_failures(const struct json *failures);
 /* What was set of a JOB, a line each. */
 void cmd_jobs_overrides(const struct json *job);
+/* Of an array of JOB those that cannot move, with what to do, a line each. */
+void cmd_jobs_stuck(const struct json *jobs);
 /* One JOB, a line per fact. */
 void cmd_jobs_one(const struct json *job);
 

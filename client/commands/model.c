@@ -89,8 +89,9 @@ room_for(int fd)
 	return room < MODEL_MAX ? room : MODEL_MAX;
 }
 
+/* found: a job, or one of its rounds, names the model, so that there was one. */
 static enum err
-get(struct cmd_admin *a, const char *id, const char *file, struct why *why)
+get(struct cmd_admin *a, const char *id, bool found, const char *file, struct why *why)
 {
 	char temp[PATH_MAX];
 	int n = snprintf(temp, sizeof(temp), "%s.part", file);
@@ -107,6 +108,9 @@ get(struct cmd_admin *a, const char *id, const char *file, struct why *why)
 		    "the model has more than %llu bytes, which is all there is room for beside "
 		    "%.100s",
 		    (unsigned long long)most, file);
+	if (e == ERR_NOTFOUND && found)
+		err_set(
+		    why, e, "model %.12s is no longer kept ([retention], the job's \"keep\")", id);
 	if (!e)
 		e = file_commit(fd, temp, file, why);
 	if (fd >= 0)
@@ -151,7 +155,7 @@ model_get(int argc, char **argv)
 		file = name;
 	}
 	if (!e)
-		e = get(&a, id, file, &why);
+		e = get(&a, id, strcmp(words.words[0], id) != 0, file, &why);
 	if (!e && a.json) {
 		struct json *doc = json_object();
 		json_add_string(doc, "model", id);
@@ -429,7 +433,7 @@ export_model(struct cmd_admin *a, const struct export_words *w, const struct rec
 		return err_set(why, ERR_LIMIT, "cannot write %.100s", w->to);
 	enum err e = choose(a, w->word, &w->chosen, id, why);
 	if (!e)
-		e = get(a, id, temp, why);
+		e = get(a, id, strcmp(w->word, id) != 0, temp, why);
 	if (e)
 		return e;
 	e = cmd_export_onnx(r, name, temp, w->to, why);

@@ -60,6 +60,21 @@ print_clock(const struct json *doc)
 		cmd_print_line("warning: %s", detail ? detail : "the clock is doubted");
 }
 
+/* Only readers and administrators are told. */
+static void
+print_stuck(const struct json *doc)
+{
+	const struct json *stuck = json_get(doc, "stuck");
+	uint64_t jobs = number(stuck, "jobs"), paused = number(stuck, "paused");
+
+	if (jobs == 0 && paused == 0)
+		return;
+	printf("stuck: %llu job%s, and %llu paused by hand\n", (unsigned long long)jobs,
+	    jobs == 1 ? "" : "s", (unsigned long long)paused);
+	cmd_jobs_stuck(json_get(doc, "jobs"));
+	printf("\n");
+}
+
 static void
 print_status(const struct json *doc)
 {
@@ -100,6 +115,7 @@ print_status(const struct json *doc)
 		       "list "
 		       "--contested\", then \"rivulet device rekey\"\n",
 		    (unsigned long long)number(doc, "contested"));
+	print_stuck(doc);
 	print_disk(doc);
 	cmd_jobs_print(json_get(doc, "jobs"), false);
 }

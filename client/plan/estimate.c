@@ -291,35 +291,28 @@ static void
 check_known(struct plan_estimate *e, uint64_t may)
 {
 	const struct plan_known *k = &e->known;
-	unsigned long long quorum = e->job.round.quorum;
+	const struct round_spec *round = &e->job.round;
+	const uint32_t needed = job_round_devices(round);
+	char text[JOB_ROUND_SENTENCE];
 
-	if (may < quorum)
-		cannot(e, "goal: %llu devices may work on it, and a round wants reports of %llu",
-		    (unsigned long long)may, quorum);
-	else if (k->devices < quorum)
-		cannot(e, "goal: %llu active devices, and a round wants reports of %llu",
-		    (unsigned long long)k->devices, quorum);
-	else if (k->with_data < quorum)
-		cannot(e,
-		    "data: %llu of %llu devices have offered \"%s\" with %llu examples or more, "
-		    "and a round wants reports of %llu",
-		    (unsigned long long)k->with_data, (unsigned long long)k->devices,
-		    e->job.recipe.data.name, (unsigned long long)e->job.recipe.data.min_examples,
-		    quorum);
-	else if (k->with_data - k->too_many < quorum)
+	if (job_round_lacks_devices(text, round, may) ||
+	    job_round_lacks_devices(text, round, k->devices) ||
+	    job_round_lacks_data(text, round, &e->job.recipe.data, k->with_data, k->devices))
+		cannot(e, "%s", text);
+	else if (k->with_data - k->too_many < needed)
 		cannot(e,
 		    "examples: %llu of %llu devices with the data have more examples than "
 		    "aggregate.max_examples (%llu) and agents that draw no share of them, and a "
-		    "round wants reports of %llu",
+		    "round wants reports of %u",
 		    (unsigned long long)k->too_many, (unsigned long long)k->with_data,
-		    (unsigned long long)e->job.aggregate.max_examples, quorum);
-	else if (k->with_memory < quorum)
+		    (unsigned long long)e->job.aggregate.max_examples, needed);
+	else if (k->with_memory < needed)
 		cannot(e,
 		    "memory: a task takes some %llu bytes; %llu of %llu devices with the data have "
 		    "so "
-		    "much, and a round wants reports of %llu",
+		    "much, and a round wants reports of %u",
 		    (unsigned long long)e->footprint.peak, (unsigned long long)k->with_memory,
-		    (unsigned long long)k->with_data, quorum);
+		    (unsigned long long)k->with_data, needed);
 }
 
 static enum err
@@ -342,9 +335,9 @@ take_fleet(struct making *m, struct why *why)
 		may = UINT64_MAX;
 	if (!e && out->is_known)
 		check_known(out, may);
-	else if (!e && out->devices < out->job.round.quorum)
+	else if (!e && out->devices < job_round_devices(&out->job.round))
 		cannot(out, "goal: %llu devices, and a round wants reports of %u",
-		    (unsigned long long)out->devices, out->job.round.quorum);
+		    (unsigned long long)out->devices, job_round_devices(&out->job.round));
 	if (!e && out->problem_count == 0)
 		e = fleet_init(&m->fleet, &profiles, 0, out->job.seed, why);
 	fleet_profiles_deinit(&profiles);

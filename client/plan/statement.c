@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "print.h"
 #include "training.h"
@@ -134,6 +135,27 @@ coordinator_json(const struct plan_estimate *e)
 	return v;
 }
 
+static bool
+is_problem(const struct plan_estimate *e, const char *text)
+{
+	for (size_t i = 0; text && i < e->problem_count; i++)
+		if (strcmp(e->problems[i], text) == 0)
+			return true;
+	return false;
+}
+
+/* The coordinator's, but for what is said of the job as a problem already, in the same words. */
+static struct json *
+warnings_json(const struct plan_estimate *e)
+{
+	struct json *list = json_array();
+
+	for (const struct json *w = json_first(e->warnings); w; w = json_next(w))
+		if (!is_problem(e, json_string(w)))
+			json_push(list, json_copy(w));
+	return list;
+}
+
 struct json *
 plan_statement(const struct plan_estimate *e)
 {
@@ -145,7 +167,7 @@ plan_statement(const struct plan_estimate *e)
 	for (size_t i = 0; i < e->problem_count; i++)
 		json_push(problems, json_new_string(e->problems[i]));
 	json_add(v, "problems", problems);
-	json_add(v, "warnings", e->warnings ? json_copy(e->warnings) : json_array());
+	json_add(v, "warnings", warnings_json(e));
 	json_add_u64(v, "parameters", e->parameters);
 	json_add(v, "devices", devices_json(e));
 	json_add(v, "bytes", bytes_json(e));

@@ -304,6 +304,8 @@ make_first(struct simulate_coordinator *c, struct why *why)
 	enum err e = c->setup.init ? read_first(c, &data, why) : draw_first(c, &data, why);
 	if (!e)
 		e = tensor_table_assign(&c->table, r->rules, r->rule_count, why);
+	for (size_t i = 0; !e && c->setup.init && i < c->table.count; i++)
+		e = tensor_check_finite(&c->table.items[i], c->table.items[i].role, data, why);
 	if (e) {
 		free(data);
 		return e;
@@ -360,7 +362,9 @@ simulate_coordinator_init(
 {
 	uint8_t digest[HASH_LEN];
 
-	*c = (struct simulate_coordinator){.setup = *setup, .schedule = schedule_state_start()};
+	*c = (struct simulate_coordinator){.setup = *setup,
+	    .schedule = schedule_state_start(),
+	    .quorum = setup->job->round.quorum};
 	hash_sha256(digest, setup->text, setup->len);
 	memcpy(c->job, digest, sizeof(c->job));
 	hex_encode(c->job_hex, digest, 16);

@@ -55,6 +55,8 @@ struct simulate_coordinator {
 	uint64_t state_floats;
 	struct dataset test, triggered;
 	struct schedule_state schedule;
+	uint32_t
+	    quorum; /* of the open round: the document's, but what is repeated may have had another */
 	struct simulate_model *base; /* of the round that is open */
 	struct simulate_model **kept; /* those that a guard may go back to, and base */
 	size_t kept_count, kept_room;

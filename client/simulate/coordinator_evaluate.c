@@ -150,7 +150,7 @@ choose(const struct simulate_coordinator *c, struct late_answers *all)
 			all[count++] = (struct late_answers){c->answers[i].round, 0};
 		all[at].count++;
 	}
-	return late_measured(all, count, c->measured, c->setup.job->round.quorum);
+	return late_measured(all, count, c->measured, c->quorum);
 }
 
 /* Those of no use any more go: of bases before the one that is measured, and of tasks that are too old. */

@@ -307,11 +307,18 @@ fill_crowd(struct simulate_play *p, struct why *why)
 		if (!e && in)
 			simulate_crowd_wait(&p->crowd, i);
 	}
-	if (!e && p->crowd.waiting_count < p->job->round.quorum)
-		return err_set(why, ERR_INVALID,
-		    "the job needs %u reports a round, and %zu devices may have its tasks",
-		    p->job->round.quorum, p->crowd.waiting_count);
 	return e;
+}
+
+/* What is repeated was possible: a goal may have been lowered meanwhile. */
+static enum err
+check_crowd(const struct simulate_play *p, struct why *why)
+{
+	if (p->crowd.waiting_count >= job_round_devices(&p->job->round))
+		return ERR_OK;
+	return err_set(why, ERR_INVALID,
+	    "the job needs %u reports a round, and %zu devices may have its tasks",
+	    p->job->round.quorum, p->crowd.waiting_count);
 }
 
 static enum err
@@ -418,6 +425,8 @@ simulate_play(struct simulate_result *out, const struct simulate_options *option
 
 	simulate_result_init(out);
 	enum err e = simulate_play_open(&p, why);
+	if (!e)
+		e = check_crowd(&p, why);
 	if (!e)
 		e = run(&p, why);
 	if (!e)

@@ -18,6 +18,7 @@ struct simulate_record {
 	uint64_t round;
 	bool committed; /* false: failed */
 	uint8_t model[32];
+	struct cmd_verify_terms terms;
 	struct simulate_entry *entries; /* in the order of the fold */
 	size_t count;
 };

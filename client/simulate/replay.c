@@ -191,6 +191,7 @@ fold(struct replay *r, const struct simulate_record *record, struct simulate_rou
 	const struct simulate_reports in = {r->list, record->count, record->committed ? 0 : 1};
 	*out = (struct simulate_round){
 	    .number = record->round, .last = record == &r->records->items[r->records->count - 1]};
+	r->p.coordinator.quorum = cmd_verify_history_quorum(&record->terms, r->p.job);
 	enum err e = simulate_coordinator_fold(&r->p.coordinator, out, &in, why);
 	if (e)
 		return e;

@@ -11,6 +11,8 @@
 
 #define POLL_US 200000
 #define PAGE 1000
+#define REASON_MAX 512
+#define KIND_MAX 32
 
 struct follow {
 	struct cmd_admin *a;
@@ -21,7 +23,10 @@ struct follow {
 	struct cmd_contact contact;
 	bool over; /* the job is, and all its rounds are printed */
 	enum job_state state;
-	char reason[160];
+	char reason[REASON_MAX];
+	bool told; /* that it cannot move, */
+	char kind
+	    [KIND_MAX]; /* and why; "": it is only paused, as far as an older coordinator tells */
 };
 
 static void
@@ -116,7 +121,43 @@ show_progress(struct follow *f, const struct json *job)
 	f->progress = true;
 }
 
-/* Reads the job's state; a pause is told once. */
+static const char *
+text(const struct json *o, const char *key)
+{
+	const char *s = json_string(json_get(o, key));
+
+	return s ? s : "";
+}
+
+/* That it cannot move is told once, and again only for another reason. A newer coordinator says it a moment after the pause. */
+static void
+tell_stuck(struct follow *f, const struct json *job)
+{
+	const struct json *stuck = json_get(job, "stuck");
+	const bool paused = f->state == JOB_PAUSED, stands = json_kind(stuck) == JSON_OBJECT;
+	const char *kind = text(stuck, "kind");
+
+	if (!stands && stuck && paused)
+		return;
+	if (!stands && !paused) {
+		if (f->told && !states_job_over(f->state)) {
+			clear_progress(f);
+			cmd_print_error("the job goes on");
+		}
+		f->told = false;
+		return;
+	}
+	if (f->told && strcmp(f->kind, kind) == 0)
+		return;
+	clear_progress(f);
+	cmd_print_error("the job is %s: %s%s%s", paused ? "paused" : "stuck",
+	    stands ? text(stuck, "reason") : f->reason, stands ? "; what to do: " : "",
+	    text(stuck, "advice"));
+	f->told = true;
+	snprintf(f->kind, sizeof(f->kind), "%s", kind);
+}
+
+/* Reads the job's state. */
 static enum err
 look(struct follow *f, struct json **doc, struct why *why)
 {
@@ -128,13 +169,9 @@ look(struct follow *f, struct json **doc, struct why *why)
 		return e;
 	enum job_state state = states_job_find(json_string(json_get(*doc, "state")));
 	const char *reason = json_string(json_get(*doc, "reason"));
-	bool changed = state != f->state;
 	f->state = state;
 	snprintf(f->reason, sizeof(f->reason), "%s", reason ? reason : "");
-	if (changed && state == JOB_PAUSED) {
-		clear_progress(f);
-		cmd_print_error("the job is paused: %s", f->reason);
-	}
+	tell_stuck(f, *doc);
 	return ERR_OK;
 }
 

@@ -8,6 +8,7 @@
 #include "bytes.h"
 #include "guards.h"
 #include "hex.h"
+#include "override.h"
 #include "sign.h"
 
 /* --- the record of a round */
@@ -84,11 +85,31 @@ read_turn(struct cmd_verify_round *r, const struct json *b)
 		get_id(guard, "base_optimizer_state", r->next_state, 32));
 }
 
+static void
+read_terms(struct cmd_verify_terms *t, const struct json *overrides)
+{
+	(void)json_u64(json_get(overrides, override_path(OVERRIDE_ROUND_GOAL)), &t->goal);
+	(void)json_u64(json_get(overrides, override_path(OVERRIDE_ROUND_QUORUM)), &t->quorum);
+}
+
+uint32_t
+cmd_verify_history_quorum(const struct cmd_verify_terms *t, const struct job_spec *document)
+{
+	uint32_t quorum = document->round.quorum;
+
+	if (t->quorum > 0 && t->quorum < quorum)
+		quorum = (uint32_t)t->quorum;
+	if (t->goal > 0 && t->goal < quorum)
+		quorum = (uint32_t)t->goal;
+	return quorum;
+}
+
 static bool
 read_round(struct cmd_verify_round *r, const struct json *b)
 {
 	const struct json *opt = json_get(b, "server_optimizer");
 
+	read_terms(&r->terms, json_get(b, "overrides"));
 	return json_get(b, "base") && json_get(b, "model") && get_id(b, "job", r->job, 16) &&
 	    json_u64(json_get(b, "round"), &r->round) && r->round > 0 &&
 	    get_id(b, "base", r->base, 32) && get_id(b, "model", r->model, 32) &&

@@ -13,6 +13,11 @@
 #define CMD_VERIFY_WORD 64
 
 /* A round's end, as its record states it. */
+/* Of a round, in force beside the document; 0: as that says. */
+struct cmd_verify_terms {
+	uint64_t goal, quorum;
+};
+
 struct cmd_verify_round {
 	uint8_t job[16];
 	uint64_t round;
@@ -32,12 +37,17 @@ struct cmd_verify_round {
 	uint32_t max_staleness; /* 0: all deltas are of this round's tasks */
 	enum staleness_weight weight;
 	enum staleness_divide divide;
+	struct cmd_verify_terms terms;
 	const struct record_detail *manifests; /* those that are there */
 	size_t count;
 };
 /* ERR_NOTFOUND: the entry is about something else. ERR_CORRUPT: it lacks what a round needs. */
 ERR_MUST_USE enum err cmd_verify_history_round(
     struct cmd_verify_round *out, const struct cmd_verify_entry *e, struct why *why);
+
+/* Reports that a round with these terms needed. */
+uint32_t cmd_verify_history_quorum(
+    const struct cmd_verify_terms *t, const struct job_spec *document);
 
 struct cmd_verify_device {
 	uint8_t id[32];

@@ -526,7 +526,7 @@ fold(struct cmd_verify_fold *f, struct job *j, const struct cmd_verify_round *r,
 static bool
 was_not_folded(const struct job *j, const struct cmd_verify_round *r)
 {
-	return !r->committed && r->reports < j->spec.round.quorum;
+	return !r->committed && r->reports < cmd_verify_history_quorum(&r->terms, &j->spec);
 }
 
 enum err

@@ -1,5 +1,6 @@
 #ifndef API_H
 #define API_H
+#include "engine.h"
 #include "exchange.h"
 
 /* The handlers behind the route table, one file per resource: api_<resource>.c. Contracts: docs/api.md. */
@@ -59,5 +60,8 @@ void api_token_revoke(struct exchange *x);
 
 /* A stored JSON object as a value; an empty object if there is none. */
 struct json *api_labels_json(const char *text);
+
+/* A list of sentences for the one who submits a job of this name: why its rounds may never end. */
+struct json *api_jobs_warnings(const struct engine_reach *r, const char *name);
 
 #endif

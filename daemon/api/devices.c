@@ -239,7 +239,8 @@ take_effect(struct exchange *x, const struct command *c)
 		server_forget(x->services->server);
 	if (e || !c->changed)
 		return e;
-	if (c->to == DEVICE_REVOKED)
+	/* Nobody waits for what would be refused. A delta that a suspended device has made is taken all the same, once it is resumed. */
+	if (c->to != DEVICE_ACTIVE)
 		engine_device_gone(x->services->engine, c->id, states_device_name(c->to));
 	hex_encode(hex, c->id, 32);
 	log_event(LOG_LEVEL_INFO, "device.state", LOG_S("device", hex), LOG_S("name", c->row.name),

@@ -1,4 +1,7 @@
+#include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +22,160 @@ api_jobs_list(struct exchange *x)
 {
 	views_jobs(x, NULL);
 }
+
+/* --- what is said of a document */
+
+static void __attribute__((format(printf, 2, 3))) warn(struct json *list, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	json_push(list, json_new_string(text));
+}
+
+/* Some have it, and they are too few. */
+static void
+warn_of_offers(struct json *list, const struct engine_reach *r)
+{
+	const uint64_t each = r->round.mode == ROUND_MODE_BUFFERED ? r->round.per_device : 1;
+	char text[JOB_ROUND_SENTENCE];
+
+	if (r->with_data > 0 &&
+	    job_round_lacks_data(text, &r->round, &r->data, r->with_data, r->devices))
+		warn(list, "%s", text);
+	else if (r->with_data > 0 && r->data.name[0] && r->with_data * each < r->round.goal)
+		warn(list,
+		    "data: %" PRIu64 " of %" PRIu64 " devices have offered \"%s\" with %" PRIu64
+		    " examples or more, and round.goal is %u: every round waits for its grace "
+		    "time or deadline",
+		    r->with_data, r->devices, r->data.name, r->data.min_examples, r->round.goal);
+	if (r->with_trainer > 0 &&
+	    job_round_lacks_trainer(text, &r->round, r->trainer, r->with_trainer, r->devices))
+		warn(list, "%s", text);
+}
+
+static void
+warn_of_devices(struct json *list, const struct engine_reach *r)
+{
+	const uint64_t each = r->round.mode == ROUND_MODE_BUFFERED ? r->round.per_device : 1;
+
+	if (r->round.goal > r->devices * each)
+		warn(list, "round.goal is %u, and %" PRIu64 " active devices may work on it: %s",
+		    r->round.goal, r->devices,
+		    job_round_devices(&r->round) > r->devices
+			? "no round can close before more of them join"
+			: "every round waits for its grace time or deadline");
+	if (r->devices > 0 && r->heard == 0)
+		warn(list,
+		    "none of the %" PRIu64 " devices that may work on it has asked for work lately",
+		    r->devices);
+	else if (r->heard > 0 && r->with_data == 0)
+		warn(list,
+		    "nobody has the data: none of the %" PRIu64
+		    " devices that asked for work lately offers a data set \"%s\" with %" PRIu64
+		    " examples or more",
+		    r->heard, r->data.name, r->data.min_examples);
+	if (r->heard > 0 && r->with_trainer == 0)
+		warn(list,
+		    "nobody has the trainer: none of the %" PRIu64
+		    " devices that asked for work lately offers a trainer \"%s\"",
+		    r->heard, r->trainer);
+}
+
+static void
+warn_of_examples(struct json *list, const struct engine_reach *r)
+{
+	if (r->drawn > 0)
+		warn(list,
+		    "%" PRIu64 " of the %" PRIu64 " devices with the data have more examples of it "
+		    "than aggregate.max_examples (%" PRIu64 "): each draws that many of its own",
+		    r->drawn, r->with_data, r->most);
+	if (r->too_many > 0)
+		warn(list,
+		    "%" PRIu64 " of the %" PRIu64 " devices with the data have more examples of it "
+		    "than aggregate.max_examples (%" PRIu64
+		    "), and agents that draw no share of them: they get no task "
+		    "(too-many-examples)",
+		    r->too_many, r->with_data, r->most);
+	if (r->without_figures > 0)
+		warn(list,
+		    "%" PRIu64 " of the %" PRIu64
+		    " devices with the trainer \"%s\" give none of the "
+		    "figures that evaluate.figures asks for: they get no task (no-figures)",
+		    r->without_figures, r->with_trainer, r->trainer);
+}
+
+struct json *
+api_jobs_warnings(const struct engine_reach *r, const char *name)
+{
+	struct json *list = json_array();
+
+	if (hex_like_id(name))
+		warn(list,
+		    "the name \"%s\" looks like an id: where another job's id begins so, the word "
+		    "is refused",
+		    name);
+	warn_of_devices(list, r);
+	warn_of_offers(list, r);
+	warn_of_examples(list, r);
+	return list;
+}
+
+static struct json *
+submitted_json(const struct services *s, const struct job_view *job, const struct engine_reach *r)
+{
+	struct json *v = views_job(job), *warnings = api_jobs_warnings(r, job->name);
+	struct usage u;
+
+	if (usage_read(s, &u, NULL) == ERR_OK) {
+		const struct job_forecast f = usage_forecast(&u, job);
+		if (!usage_fits(&u, usage_bytes(&f)))
+			warn(warnings, "disk: the coordinator has no room for what the job needs");
+	}
+	json_add(v, "warnings", warnings);
+	return v;
+}
+
+static struct json *
+reach_json(const struct engine_reach *r)
+{
+	struct json *v = json_object();
+
+	json_add_u64(v, "devices", r->devices);
+	json_add_u64(v, "heard", r->heard);
+	json_add_u64(v, "with_data", r->with_data);
+	json_add_u64(v, "with_trainer", r->with_trainer);
+	json_add_u64(v, "drawn", r->drawn);
+	json_add_u64(v, "too_many_examples", r->too_many);
+	json_add_u64(v, "without_figures", r->without_figures);
+	return v;
+}
+
+static struct json *
+trial_json(const struct engine_trial *t, const struct services *s)
+{
+	struct json *v = json_object();
+	struct usage u;
+
+	char hex[33];
+
+	hex_encode(hex, t->job.id, 16);
+	json_add_string(v, "job", hex);
+	json_add_string(v, "name", t->job.name);
+	json_add_bool(v, "exists", t->exists);
+	json_add_u64(v, "parameters", t->job.parameters);
+	json_add_u64(v, "model_bytes", t->job.model_bytes);
+	json_add(v, "reach", reach_json(&t->reach));
+	json_add(v, "warnings", api_jobs_warnings(&t->reach, t->job.name));
+	if (usage_read(s, &u, NULL) == ERR_OK)
+		json_add(v, "forecast", views_forecast(&u, &t->job));
+	return v;
+}
+
+/* --- submissions */
 
 static void
 show_job(struct exchange *x, unsigned status, const uint8_t id[16])
@@ -43,9 +200,7 @@ show_submitted(struct exchange *x, unsigned status, const uint8_t id[16])
 		show_job(x, status, id);
 		return;
 	}
-	struct json *v = views_job(&job);
-	json_add(v, "warnings", views_warnings(&reach, job.name));
-	exchange_json(x, status, v);
+	exchange_json(x, status, submitted_json(x->services, &job, &reach));
 }
 
 /* Administrators are not charged. */
@@ -148,7 +303,7 @@ api_jobs_plan(struct exchange *x)
 	if (e)
 		refuse(x, e, document.bounded, &why);
 	else
-		exchange_json(x, 200, views_trial(trial, x->services));
+		exchange_json(x, 200, trial_json(trial, x->services));
 	free(trial);
 }
 
@@ -247,8 +402,10 @@ api_job_show(struct exchange *x)
 		json_free(v);
 		return;
 	}
-	if (!job.for_device)
+	if (!job.for_device) {
+		views_hands(v, x->services, job.id);
 		json_add(v, "refused", views_refusals(x->services, job.id));
+	}
 	if (may_read_logs(x, &job))
 		json_add(v, "failures",
 		    views_failures(x->services->engine, x->services->registry, job.id));

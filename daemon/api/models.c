@@ -140,7 +140,11 @@ api_model_get(struct exchange *x)
 	if (e == ERR_NOTFOUND && known && !reader)
 		e = ERR_CORRUPT;
 	answer(x, e, map, x->param[0],
-	    &(struct missing){PROBLEM_NOT_FOUND, "no such model, or not for this device"}, &why);
+	    &(struct missing){PROBLEM_NOT_FOUND,
+		reader ? "no such model: none was here, or it is no longer kept ([retention], the "
+			 "job's \"keep\")"
+		       : "no such model, or not for this device"},
+	    &why);
 }
 
 /* A difference that is gone or damaged costs the device nothing but the whole model. */

@@ -204,6 +204,25 @@ api_clock_confirm(struct exchange *x)
 	exchange_json(x, 200, v);
 }
 
+/* Jobs that cannot move, those that a person paused apart. */
+static struct json *
+stuck_json(const struct services *s)
+{
+	struct json *v = json_object(), *kinds = json_object();
+	uint64_t count[STUCK_KINDS], jobs = 0;
+
+	engine_stuck(s->engine, count);
+	for (enum stuck_kind k = STUCK_NONE + 1; k < STUCK_KINDS; k++) {
+		if (count[k] > 0)
+			json_add_u64(kinds, stuck_name(k), count[k]);
+		jobs += k == STUCK_PAUSED ? 0 : count[k];
+	}
+	json_add_u64(v, "jobs", jobs);
+	json_add_u64(v, "paused", count[STUCK_PAUSED]);
+	json_add(v, "kinds", kinds);
+	return v;
+}
+
 void
 api_status(struct exchange *x)
 {
@@ -234,6 +253,7 @@ api_status(struct exchange *x)
 	if (x->who.roles & ROLE_READERS) {
 		json_add_u64(v, "contested", devices.contested);
 		json_add(v, "clock", clock_json(s));
+		json_add(v, "stuck", stuck_json(s));
 		views_disk(v, x);
 		json_add(v, "reports", reports_json(s));
 	}

@@ -156,6 +156,23 @@ add_standing(struct json *v, const struct job_view *job)
 }
 
 static void
+add_stuck(struct json *v, const struct job_view *job)
+{
+	if (job->for_device)
+		return;
+	if (!job->stuck.kind) {
+		json_add_null(v, "stuck");
+		return;
+	}
+	struct json *stuck = json_object();
+	json_add_string(stuck, "kind", stuck_name(job->stuck.kind));
+	json_add_string(stuck, "reason", job->stuck.reason);
+	json_add_string(stuck, "advice", stuck_advice(job->stuck.kind));
+	json_add_seconds(stuck, "since", job->stuck_since);
+	json_add(v, "stuck", stuck);
+}
+
+static void
 add_parts(struct json *v, const struct job_view *job)
 {
 	if (job->metric.known) {
@@ -174,6 +191,7 @@ add_parts(struct json *v, const struct job_view *job)
 	json_add_seconds(v, "ended_at", job->ended_at_seconds);
 	add_owner(v, job);
 	add_standing(v, job);
+	add_stuck(v, job);
 	if (job->is_open)
 		json_add(v, "open", open_json(job));
 	else
@@ -225,75 +243,6 @@ views_overrides(const struct override_set *o, const struct job_spec *document)
 		json_add(all, override_path(key), v);
 	}
 	return all;
-}
-
-static void __attribute__((format(printf, 2, 3))) warn(struct json *list, const char *fmt, ...)
-{
-	char text[256];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	json_push(list, json_new_string(text));
-}
-
-static void
-warn_of_examples(struct json *list, const struct engine_reach *r)
-{
-	if (r->drawn > 0)
-		warn(list,
-		    "%" PRIu64 " of the %" PRIu64 " devices with the data have more examples of it "
-		    "than aggregate.max_examples (%" PRIu64 "): each draws that many of its own",
-		    r->drawn, r->with_data, r->most);
-	if (r->too_many > 0)
-		warn(list,
-		    "%" PRIu64 " of the %" PRIu64 " devices with the data have more examples of it "
-		    "than aggregate.max_examples (%" PRIu64
-		    "), and agents that draw no share of them: they get no task "
-		    "(too-many-examples)",
-		    r->too_many, r->with_data, r->most);
-}
-
-struct json *
-views_warnings(const struct engine_reach *r, const char *name)
-{
-	struct json *list = json_array();
-
-	if (hex_like_id(name))
-		warn(list,
-		    "the name \"%s\" looks like an id: where another job's id begins so, the word "
-		    "is refused",
-		    name);
-
-	if (r->goal > r->devices)
-		warn(list, "round.goal is %u, and %" PRIu64 " active devices may work on it: %s",
-		    r->goal, r->devices,
-		    r->quorum > r->devices ? "no round can close before more of them join"
-					   : "every round waits for its grace time or deadline");
-	if (r->devices > 0 && r->heard == 0)
-		warn(list,
-		    "none of the %" PRIu64 " devices that may work on it has asked for work lately",
-		    r->devices);
-	else if (r->heard > 0 && r->with_data == 0)
-		warn(list,
-		    "nobody has the data: none of the %" PRIu64
-		    " devices that asked for work lately offers a data set \"%s\" with %" PRIu64
-		    " examples or more",
-		    r->heard, r->data, r->examples);
-	if (r->heard > 0 && r->with_trainer == 0)
-		warn(list,
-		    "nobody has the trainer: none of the %" PRIu64
-		    " devices that asked for work lately offers a trainer \"%s\"",
-		    r->heard, r->trainer);
-	warn_of_examples(list, r);
-	if (r->without_figures > 0)
-		warn(list,
-		    "%" PRIu64 " of the %" PRIu64
-		    " devices with the trainer \"%s\" give none of the "
-		    "figures that evaluate.figures asks for: they get no task (no-figures)",
-		    r->without_figures, r->with_trainer, r->trainer);
-	return list;
 }
 
 const uint8_t *
@@ -358,6 +307,39 @@ views_failures(struct engine *g, struct registry *registry, const uint8_t job[16
 		free(t->text);
 	}
 	return list;
+}
+
+static void
+add_contact(struct json *v, struct registry *registry, const uint8_t id[32])
+{
+	struct registry_view device;
+
+	if (registry_get(registry, id, &device) == ERR_OK)
+		json_add_seconds(v, "last_contact", device.seen.last_contact);
+}
+
+void
+views_hands(struct json *job, const struct services *s, const uint8_t id[16])
+{
+	struct json *invited = json_array(), *silent = json_array();
+	struct engine_hands hands;
+
+	engine_hands(s->engine, id, &hands);
+	for (size_t i = 0; i < hands.working; i++) {
+		struct json *v = json_object();
+		add_device(v, s->registry, hands.works[i].device);
+		json_add_seconds(v, "given_at", clock_wall() - hands.works[i].seconds);
+		add_contact(v, s->registry, hands.works[i].device);
+		json_push(invited, v);
+	}
+	for (size_t i = 0; i < hands.silent; i++) {
+		struct json *v = json_object();
+		add_device(v, s->registry, hands.silents[i]);
+		add_contact(v, s->registry, hands.silents[i]);
+		json_push(silent, v);
+	}
+	json_add(job, "invited", invited);
+	json_add(job, "silent", silent);
 }
 
 static struct json *
@@ -478,8 +460,8 @@ views_find_job(struct exchange *x, uint8_t id[16], struct job_view *out)
 
 /* --- the disk */
 
-static struct json *
-forecast_json(const struct usage *u, const struct job_view *job)
+struct json *
+views_forecast(const struct usage *u, const struct job_view *job)
 {
 	struct job_forecast f = usage_forecast(u, job);
 	uint64_t bytes = usage_bytes(&f);
@@ -509,7 +491,7 @@ forecasts_json(const struct services *s, const struct usage *u)
 	while (engine_jobs(s->engine, &slice))
 		for (size_t i = 0; i < slice.count; i++)
 			if (slice.jobs[i].is_open)
-				json_push(list, forecast_json(u, &slice.jobs[i]));
+				json_push(list, views_forecast(u, &slice.jobs[i]));
 	return list;
 }
 
@@ -538,39 +520,4 @@ views_disk(struct json *status, struct exchange *x)
 	json_add_u64(forecast, "bytes", u.need_bytes);
 	json_add_bool(forecast, "fits", usage_fits(&u, u.need_bytes));
 	json_add(forecast, "jobs", forecasts_json(s, &u));
-}
-
-/* --- what would come of a document */
-
-static struct json *
-reach_json(const struct engine_reach *r)
-{
-	struct json *v = json_object();
-
-	json_add_u64(v, "devices", r->devices);
-	json_add_u64(v, "heard", r->heard);
-	json_add_u64(v, "with_data", r->with_data);
-	json_add_u64(v, "with_trainer", r->with_trainer);
-	json_add_u64(v, "drawn", r->drawn);
-	json_add_u64(v, "too_many_examples", r->too_many);
-	json_add_u64(v, "without_figures", r->without_figures);
-	return v;
-}
-
-struct json *
-views_trial(const struct engine_trial *t, const struct services *s)
-{
-	struct json *v = json_object();
-	struct usage u;
-
-	add_hex(v, "job", t->job.id, 16);
-	json_add_string(v, "name", t->job.name);
-	json_add_bool(v, "exists", t->exists);
-	json_add_u64(v, "parameters", t->job.parameters);
-	json_add_u64(v, "model_bytes", t->job.model_bytes);
-	json_add(v, "reach", reach_json(&t->reach));
-	json_add(v, "warnings", views_warnings(&t->reach, t->job.name));
-	if (usage_read(s, &u, NULL) == ERR_OK)
-		json_add(v, "forecast", forecast_json(&u, &t->job));
-	return v;
 }

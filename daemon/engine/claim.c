@@ -330,6 +330,7 @@ give_up(struct engine *g, struct engine_job *j, struct invite *v, struct abort_c
 	const bool evaluates = v->round == j->row.round && engine_evaluates(j);
 	const bool refused =
 	    engine_refusal_note(j, v, evaluates ? TASK_EVALUATE : TASK_TRAIN, cause);
+	v->gave_up = cause.reason;
 	v->state = refused || abort_reason_passes(cause.reason) ? INVITE_STOPPED : INVITE_ABORTED;
 	engine_share_end(g, j, v);
 	engine_late_returned(g, j, v);
@@ -386,8 +387,11 @@ engine_device_gone(struct engine *g, const uint8_t device[32], const char *word)
 		struct invite *have = engine_find_invite(j, device);
 		engine_draw_forget(j, device);
 		engine_refusal_forget(j, device);
-		if (have && have->state == INVITE_OUT)
-			give_up(g, j, have, cause);
+		if (!have || have->state != INVITE_OUT)
+			continue;
+		give_up(g, j, have, cause);
+		/* The device failed at nothing: once it is active again it may have the task. */
+		have->state = INVITE_STOPPED;
 	}
 	lock_release(&g->lock);
 	wake_ring(&g->services->wake);

@@ -33,6 +33,8 @@ start_fold(struct engine *g, struct engine_job *j)
 	f.limit = engine_terms_limit(g, j);
 	f.overrides = j->work->overrides;
 	f.evaluate_deadline_s = j->work->terms.evaluate_deadline_s;
+	f.row.goal = j->work->terms.round.goal;
+	f.quorum = j->work->terms.round.quorum;
 	f.no_numbers = close.no_numbers;
 	f.lacks = close.lacks;
 	f.schedule = j->work->schedule;
@@ -45,12 +47,36 @@ start_fold(struct engine *g, struct engine_job *j)
 	}
 }
 
+/* What came of the tasks that brought no report, and whose they were. */
+static void
+note_reopened(struct engine_job *j)
+{
+	struct engine_work *w = j->work;
+	uint32_t tasks[STUCK_KINDS] = {0};
+
+	w->silent_count = 0;
+	w->silent_round = j->row.round;
+	for (size_t i = 0; i < j->invite_count; i++) {
+		const struct invite *v = &j->invites[i];
+		const bool given_back = v->state == INVITE_ABORTED || v->state == INVITE_STOPPED;
+		if (given_back)
+			tasks[stuck_of_abort(v->gave_up)]++;
+		if (v->state != INVITE_OUT)
+			continue;
+		tasks[STUCK_TOO_SLOW]++;
+		if (w->silent_count < ENGINE_DEVICES_SHOWN)
+			memcpy(w->silent[w->silent_count++], v->device, 32);
+	}
+	stuck_reopen(&w->reopened, j->row.round, j->round.accepted, tasks);
+}
+
 /* Forgets everyone who has not reported: an abandoned round invites anew. */
 static void
 reopen(struct engine *g, struct engine_job *j)
 {
 	size_t kept = 0;
 
+	note_reopened(j);
 	if (spent_log(g->services, j->owner, 0))
 		log_event(LOG_LEVEL_WARN, "round.reopened", LOG_S("job", j->hex),
 		    LOG_U("round", j->row.round), LOG_U("reports", j->round.accepted),
@@ -152,7 +178,10 @@ engine_tick(struct engine *g)
 		look(g, now);
 	if (g->gone_count > 0)
 		engine_drop_gone(g);
+	bool runs = g->started && !g->stopping;
 	lock_release(&g->lock);
+	if (runs)
+		engine_view_stuck(g, now);
 }
 
 /* --- beginning and end */
@@ -212,7 +241,7 @@ fold_later(struct engine *g, struct engine_job *j, const struct why *why)
 		pause = RETRY_LONGEST_MS;
 	j->fold_failures++;
 	engine_fold_at(g, j, clock_ms() + pause);
-	snprintf(j->reason, sizeof(j->reason), "the round waits to be folded: %.90s", why->text);
+	snprintf(j->reason, sizeof(j->reason), "the round waits to be folded: %s", why->text);
 	log_event(LOG_LEVEL_ERROR, "round.delayed", LOG_S("job", j->hex),
 	    LOG_U("round", j->row.round), LOG_D("seconds", (double)pause / 1000),
 	    LOG_S("why", why->text));

@@ -168,6 +168,9 @@ invite(struct engine *g, struct engine_job *j, const uint8_t device[32], struct 
 	if (have && have->round == j->row.round)
 		return WAIT_NONE;
 	if (!have) {
+		/* Suspended since it asked: engine_device_gone has been here already, and nobody would take the task from it. */
+		if (!registry_is_active(g->services->registry, device))
+			return WAIT_INELIGIBLE;
 		if (lacks_room(g, j))
 			return WAIT_SPOOL_FULL;
 		const unsigned act = engine_step(g, j, ROUND_ASK, 0);

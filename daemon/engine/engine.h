@@ -53,6 +53,10 @@ void engine_out_stored(struct engine *g, const struct store_out *row);
 /* Does a running job's round want a delta that the spool's quota has no room for? Its devices are told spool-full. */
 bool engine_spool_full(struct engine *g);
 
+/* A reason in the coordinator's own words, and devices, as many as are told of. */
+#define ENGINE_UNMEASURED_MAX 200
+#define ENGINE_DEVICES_SHOWN 20
+
 /* A delta on its way: filled by engine_claim, passed along until settled. */
 struct engine_claim {
 	enum task_kind kind;
@@ -249,9 +253,10 @@ ERR_MUST_USE bool engine_job(
     struct engine *g, const uint8_t id[16], const uint8_t *device, struct job_view *out);
 /* Whom a job can reach now. */
 struct engine_reach {
-	uint32_t goal, quorum;
+	struct round_spec round; /* in force; goal 0: of a job that is over nothing is known */
 	uint64_t devices; /* active, and selected by the job */
-	uint64_t heard; /* of these: asked for work lately, */
+	uint64_t suspended; /* selected likewise, but not active */
+	uint64_t heard; /* of the active ones: asked for work lately, */
 	uint64_t with_data; /* and offered the job's data set with as many examples as it wants */
 	uint64_t with_trainer; /* likewise, its trainer */
 	uint64_t
@@ -259,12 +264,26 @@ struct engine_reach {
 	uint64_t too_many; /* or cannot: they get no task */
 	uint64_t without_figures; /* of those with the trainer: it does not give those asked for */
 	uint64_t most; /* examples that may be claimed */
-	uint64_t examples; /* so many */
-	char data[RECIPE_NAME_MAX]; /* its name; "": the job needs none */
+	struct data_spec data; /* of it name and examples alone; no name: the job needs none */
 	char trainer[RECIPE_NAME_MAX];
 };
 /* Looks at every device: for the moment of a submission. False if there is no such job, or it is over. */
 bool engine_reach(struct engine *g, const uint8_t id[16], struct engine_reach *out);
+
+/* Devices of a job's open round, the first by id. */
+struct engine_hands {
+	size_t working; /* have a task out: */
+	struct {
+		uint8_t device[32];
+		double seconds; /* for so long; NaN: nobody knows */
+	} works[ENGINE_DEVICES_SHOWN];
+	size_t silent; /* had one when the round was opened again, and have not answered since */
+	uint8_t silents[ENGINE_DEVICES_SHOWN][32];
+};
+void engine_hands(struct engine *g, const uint8_t job[16], struct engine_hands *out);
+
+/* How many jobs are said not to move, by why. */
+void engine_stuck(struct engine *g, uint64_t out[STUCK_KINDS]);
 
 /* What would come of a document. */
 struct engine_trial {
@@ -293,7 +312,8 @@ struct engine_fold {
 	uint64_t bytes_down;
 	enum after_limit limit; /* that the job reaches with this round */
 	struct override_set overrides; /* in force as it closed */
-	double evaluate_deadline_s; /* likewise */
+	double evaluate_deadline_s; /* likewise, */
+	uint32_t quorum; /* and of reports */
 	/* Above 0: so many devices found the base to give none, and the round has failed. */
 	uint32_t no_numbers;
 	bool
@@ -315,6 +335,8 @@ struct engine_outcome {
 	struct store_round next; /* this is its row */
 	struct schedule_state schedule; /* set by engine_plan: after this round, */
 	struct schedule_turn turn; /* and how it goes on */
+	char unmeasured
+	    [ENGINE_UNMEASURED_MAX]; /* why the model has no figure, where it was to have one */
 	bool best_changed; /* set by engine_plan: to */
 	struct best best;
 	uint64_t next_bytes; /* set by engine_plan: of the next round's base */

@@ -9,6 +9,7 @@
 #include "report.h"
 #include "round.h"
 #include "share.h"
+#include "stuck.h"
 #include "tails.h"
 #include "tempo.h"
 
@@ -41,6 +42,7 @@ struct invite {
 	uint64_t given_ms; /* when it went out last; 0: not since the start */
 	uint64_t began_ms; /* when its delta first began to come after that; 0: not yet */
 	uint64_t print; /* of the offer that it went out for: engine_refusal_print */
+	enum abort_reason gave_up; /* why, if it was given back */
 };
 
 /* A difference: its model, what that comes from, the file's length. */
@@ -86,6 +88,16 @@ struct engine_work {
 	size_t step_count;
 	struct tempo tempo; /* of LOCAL_SIZED */
 	struct engine_reservation reservation; /* until it is linked */
+	/* Whether it moves: the verdict, and what it is made of that nobody else keeps. */
+	struct stuck_watch stuck;
+	struct stuck_reopened reopened;
+	struct stuck_reach reach; /* as it was at reach_ms; 0: nobody looked */
+	uint64_t reach_ms;
+	char unmeasured[ENGINE_UNMEASURED_MAX]; /* why its newest model has no figure; "" */
+	/* Who did not answer when the round was opened again, as far as there is room. */
+	uint8_t silent[ENGINE_DEVICES_SHOWN][32];
+	size_t silent_count;
+	uint64_t silent_round;
 };
 
 struct engine_job {
@@ -110,7 +122,7 @@ struct engine_job {
 	double created_at, ended_at; /* NaN: it is not over */
 	uint8_t owner[32]; /* immutable */
 	enum job_state state;
-	char reason[128];
+	char reason[STORE_REASON_MAX];
 	bool aside; /* what it needs could not be read: nothing of it is removed */
 	struct round round; /* engine_step alone changes it */
 	bool asked; /* since the coordinator started, by a device that its rounds can use */
@@ -165,6 +177,10 @@ struct engine {
 	struct tails tails; /* under a lock of its own */
 	bool started, stopping;
 	uint64_t look_ms; /* before that no round and no fold waits for the time */
+	uint64_t stuck_ms; /* when to look again whether jobs move */
+	uint64_t stuck[STUCK_KINDS]; /* jobs, by what is said of them */
+	uint64_t tasks_out; /* of all running jobs, at the last look */
+	size_t reach_wanted; /* jobs of which the last look wanted to know whom they reach */
 	enum err (*fold)(void *folder, const struct engine_fold *f); /* who folds */
 	void *folder;
 };
@@ -379,6 +395,10 @@ ERR_MUST_USE enum err engine_owner_find(struct engine *g, const struct engine_do
 /* ERR_STATE: the document's job was deleted; ERR_EXISTS: it was another owner's. */
 ERR_MUST_USE enum err engine_owner_deleted(
     struct store_db *db, const uint8_t id[16], const uint8_t owner[32], struct why *why);
+/* jobs.c. Can the job's aggregation rule work with so many reports? ERR_INVALID. No lock. */
+ERR_MUST_USE enum err engine_rule_takes(
+    const struct job_spec *spec, const struct round_spec *round, struct why *why);
+
 /* May its owner have this job, which is complete but for its rows, too? Then its place is reserved, unless r only asks. bounded:
  * [limits] owner_* hold.
  * ERR_DENIED names the limit and what to do; ERR_INVALID: too many jobs of all. No lock. */
@@ -391,6 +411,14 @@ ERR_MUST_USE enum err engine_owner_changes(struct engine *g, const struct engine
     struct why *why);
 /* As engine_owner_release, with the lock held: together with what then counts in its place. */
 void engine_owner_end(struct engine *g, struct engine_reservation *r);
+
+/* Did a person pause it? Lock held. */
+bool engine_paused_by_hand(const struct engine_job *j);
+
+/* view.c: whether jobs move. No lock; looks once in a second. */
+void engine_view_stuck(struct engine *g, uint64_t now_ms);
+/* The job is over, or was paused or resumed: what was said of it holds no longer. Lock held. */
+void engine_view_unstuck(struct engine *g, struct engine_job *j);
 
 /* view.c. Whom the job, which does not change, can reach now. */
 void engine_reach_of(struct engine *g, const struct engine_job *j, struct engine_reach *out);

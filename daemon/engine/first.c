@@ -288,13 +288,42 @@ describe_init(const struct services *s, struct engine_job *j, struct why *why)
 	return e;
 }
 
+/* The uploaded model's numbers, where they are not carried unchanged: no round could mend them. A tensor of the file may have another name
+ * than the job's, of a layer that shares it; its own says its role then. */
+static enum err
+check_numbers(const struct services *s, const struct engine_job *j, struct why *why)
+{
+	const struct recipe *r = &j->work->spec.recipe;
+	struct models_map *map = NULL;
+	struct why detail = {""};
+	uint8_t id[32];
+
+	if (!r->init[0] || j->only_evaluates ||
+	    !hex_decode(id, sizeof(id), r->init, strlen(r->init)))
+		return ERR_OK;
+	enum err e = models_get(s->models, id, &map, why);
+	for (size_t i = 0; !e && i < map->table.count; i++) {
+		const struct tensor *t = &map->table.items[i];
+		const struct tensor *own = tensor_table_find(&j->work->table, t->name);
+		const enum tensor_role role =
+		    own ? own->role : tensor_role_of(t, r->rules, r->rule_count);
+		e = tensor_check_finite(t, role, map->data + map->data_at, &detail);
+		if (e)
+			err_set(why, e, "model.init: %.240s", detail.text);
+	}
+	models_map_release(map);
+	return e;
+}
+
 enum err
 engine_first_table(const struct services *s, struct engine_job *j, struct why *why)
 {
 	enum err e = j->work->spec.recipe.init[0] ? describe_init(s, j, why)
 						  : describe_layers(s, j, NULL, why);
 
-	return e ? e : take_roles(j, true, why);
+	if (!e)
+		e = take_roles(j, true, why);
+	return e ? e : check_numbers(s, j, why);
 }
 
 /* Reads the base model's table and assigns the job's roles. */

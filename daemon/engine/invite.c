@@ -179,7 +179,7 @@ bool
 engine_draw_wants_evaluator(const struct engine_job *j)
 {
 	return j->work->spec.recipe.evaluate_by == EVALUATE_DEVICES &&
-	    j->evaluator_count < j->work->spec.round.quorum;
+	    j->evaluator_count < j->work->terms.round.quorum;
 }
 
 void
@@ -200,5 +200,5 @@ engine_draw_evaluator(struct engine_job *j, const uint8_t device[32])
 bool
 engine_draw_evaluates(const struct engine_job *j)
 {
-	return j->evaluator_count >= j->work->spec.round.quorum || !j->asked || j->loaded > 0;
+	return j->evaluator_count >= j->work->terms.round.quorum || !j->asked || j->loaded > 0;
 }

@@ -66,7 +66,7 @@ struct state_change {
 	const struct services *services;
 	uint8_t id[16];
 	enum job_state state;
-	char reason[128];
+	char reason[STORE_REASON_MAX];
 };
 
 static enum err
@@ -93,6 +93,7 @@ engine_note_state(struct engine *g, struct engine_job *j, enum job_state state, 
 	g->report.jobs[j->state]--;
 	g->report.jobs[state]++;
 	j->state = state;
+	engine_view_unstuck(g, j);
 	j->ended_at = states_job_lives(state) ? NAN : age_stamp(g->services->age);
 	g->dated = g->dated && (states_job_lives(state) || isfinite(j->ended_at));
 	engine_share_wait(g, j, state == JOB_PAUSED);
@@ -123,6 +124,19 @@ engine_set_state(struct engine *g, struct engine_job *j, enum job_state state, c
 }
 
 /* --- by a person */
+
+/* A row keeps the words alone. */
+static const char *const by_hand[JOB_STOPPED + 1] = {
+    [JOB_RUNNING] = "",
+    [JOB_PAUSED] = "paused by hand",
+    [JOB_STOPPED] = "stopped by hand",
+};
+
+bool
+engine_paused_by_hand(const struct engine_job *j)
+{
+	return j->state == JOB_PAUSED && strcmp(j->reason, by_hand[JOB_PAUSED]) == 0;
+}
 
 struct command {
 	struct engine *g;
@@ -257,9 +271,7 @@ engine_command_of(struct engine *g, const uint8_t id[16], enum job_state to, con
 	    /* Whoever runs out of changes can still end what it has. */
 	    .spending = to == JOB_RUNNING ? spending : NULL,
 	    .state = to,
-	    .reason = stop	   ? "stopped by hand"
-		: to == JOB_PAUSED ? "paused by hand"
-				   : ""};
+	    .reason = by_hand[to]};
 
 	memcpy(c.id, id, 16);
 	if (!stop && is_set_aside(g, id, why))

@@ -31,7 +31,7 @@ open_row(struct store_round *r, const struct engine_job *j, uint64_t round, cons
 {
 	*r = (struct store_round){.round = round,
 	    .state = j->work->spec.only_evaluates ? OUTCOME_EVALUATING : OUTCOME_OPEN,
-	    .goal = j->work->spec.round.goal,
+	    .goal = j->work->terms.round.goal,
 	    .loss = NAN,
 	    .accuracy = NAN,
 	    .norm = NAN,
@@ -167,17 +167,25 @@ check_patterns(const struct engine_job *j, struct why *why)
 	    unused->pattern, j->work->table.items[0].name);
 }
 
+enum err
+engine_rule_takes(const struct job_spec *spec, const struct round_spec *round, struct why *why)
+{
+	struct why detail = {""};
+
+	enum err e = rule_check(&spec->aggregate.rule, round->quorum, &detail);
+	if (!e)
+		e = rule_check(&spec->aggregate.rule, round->goal, &detail);
+	return e ? err_set(why, ERR_INVALID, "aggregate.rule: %s", detail.text) : ERR_OK;
+}
+
 static enum err
 check_aggregate(const struct job_spec *spec, struct why *why)
 {
 	const struct aggregate_spec *a = &spec->aggregate;
-	struct why detail = {""};
 
-	enum err e = rule_check(&a->rule, spec->round.quorum, &detail);
-	if (!e)
-		e = rule_check(&a->rule, spec->round.goal, &detail);
+	enum err e = engine_rule_takes(spec, &spec->round, why);
 	if (e)
-		return err_set(why, ERR_INVALID, "aggregate.rule: %s", detail.text);
+		return e;
 	if (!server_opt_find(a->optimizer))
 		return err_set(why, ERR_INVALID,
 		    "aggregate.server_optimizer: \"%s\" is not an optimizer of this build",
@@ -411,7 +419,7 @@ plan_evaluated(const struct engine_fold *f, struct engine_outcome *o)
 {
 	const struct after_evaluation v = {.reason = f->row.reason,
 	    .reports = (uint32_t)o->row.reports,
-	    .quorum = f->spec->round.quorum,
+	    .quorum = f->quorum,
 	    .known = o->row.evaluate.known};
 
 	engine_schedule_evaluated(f, o);
@@ -506,6 +514,8 @@ take_result(struct engine *g, struct engine_job *j, const struct engine_fold *f,
 		j->metric_round =
 		    (base && o->row.measured > 0 ? o->row.measured : o->row.round) - base;
 	}
+	if (o->row.evaluate.known || o->unmeasured[0])
+		memcpy(j->work->unmeasured, o->unmeasured, sizeof(j->work->unmeasured));
 	if (o->row.measured > 0)
 		j->measured = o->row.measured;
 	engine_schedule_apply(j, f, o);

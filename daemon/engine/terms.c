@@ -248,6 +248,8 @@ engine_set(
 	if (e)
 		return e;
 	e = override_check(c->change, &s.job->work->spec, why);
+	if (!e)
+		e = engine_rule_takes(&s.job->work->spec, &to.round, why);
 	if (!e && c->bounded)
 		e = engine_owner_changes(g, s.job, &was, &to, &s.reservation, why);
 	if (!e && !s.same)

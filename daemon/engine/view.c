@@ -1,5 +1,6 @@
 #include "view.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -7,6 +8,8 @@
 #include "clock.h"
 #include "engine.h"
 #include "engine_inside.h"
+#include "health.h"
+#include "log.h"
 #include "registry.h"
 
 /* Copying, under the lock: no allocation, and nothing that grows. */
@@ -19,8 +22,8 @@ view_open(const struct engine_job *j, uint64_t now_ms)
 	    .evaluates = engine_evaluates(j),
 	    .reports = j->round.accepted,
 	    .invited = j->round.invited,
-	    .goal = j->work->spec.round.goal,
-	    .quorum = j->work->spec.round.quorum,
+	    .goal = j->work->terms.round.goal,
+	    .quorum = j->work->terms.round.quorum,
 	    .reopened = j->round.reopened,
 	    .mode = j->work->spec.round.mode,
 	    .early = j->round.next_accepted,
@@ -78,6 +81,10 @@ view_job(struct engine *g, const struct engine_job *j, const uint8_t *device, st
 	if (!device) {
 		registry_owner_name(g->services->registry, j->owner, v->owner_name);
 		v->standing = standing_get(g->services->registry, j->place);
+	}
+	if (!device && j->work) {
+		v->stuck = j->work->stuck.said;
+		v->stuck_since = j->work->stuck.since;
 	}
 	memcpy(v->reason, j->reason, sizeof(v->reason));
 	if (is_open) {
@@ -169,16 +176,17 @@ reach_device(void *ctx, const struct registry_view *v)
 	const struct reach *r = ctx;
 	struct standing_offer offer;
 
-	if (v->row.state != DEVICE_ACTIVE || strcmp(v->row.role, "device") != 0 ||
-	    engine_ineligible(r->g, r->job, v->row.id))
+	if ((v->row.state != DEVICE_ACTIVE && v->row.state != DEVICE_SUSPENDED) ||
+	    strcmp(v->row.role, "device") != 0 || engine_ineligible(r->g, r->job, v->row.id))
 		return ERR_OK;
-	r->out->devices++;
-	const struct standing_ask_for what = {r->out->data, r->out->trainer};
+	r->out->suspended += v->row.state == DEVICE_SUSPENDED;
+	r->out->devices += v->row.state == DEVICE_ACTIVE;
+	const struct standing_ask_for what = {r->out->data.name, r->out->trainer};
 	if (!standing_heard(r->g->services->registry, v->row.id, &what, &offer))
 		return ERR_OK;
 	r->out->heard++;
-	r->out->with_data +=
-	    (offer.has_data && offer.examples >= r->out->examples) || !r->out->data[0];
+	r->out->with_data += (offer.has_data && offer.examples >= r->out->data.min_examples) ||
+	    !r->out->data.name[0];
 	r->out->with_trainer += offer.has_trainer;
 	const struct recipe *recipe = &r->job->work->spec.recipe;
 	if (offer.has_data && recipe->data.window == 0 &&
@@ -194,11 +202,10 @@ engine_reach_of(struct engine *g, const struct engine_job *j, struct engine_reac
 {
 	struct reach r = {g, j, out};
 
-	*out = (struct engine_reach){.goal = j->work->spec.round.goal,
-	    .quorum = j->work->spec.round.quorum,
+	*out = (struct engine_reach){.round = j->work->terms.round,
 	    .most = j->work->spec.aggregate.max_examples,
-	    .examples = j->work->spec.recipe.data.min_examples};
-	memcpy(out->data, j->work->spec.recipe.data.name, sizeof(out->data));
+	    .data.min_examples = j->work->spec.recipe.data.min_examples};
+	memcpy(out->data.name, j->work->spec.recipe.data.name, sizeof(out->data.name));
 	memcpy(out->trainer, j->work->spec.recipe.trainer, sizeof(out->trainer));
 	(void)!registry_each(g->services->registry, NULL, reach_device, &r);
 }
@@ -225,6 +232,199 @@ engine_reach(struct engine *g, const uint8_t id[16], struct engine_reach *out)
 	return true;
 }
 
+/* --- who works on a round */
+
+static void
+list_works(const struct engine_job *j, uint64_t now_ms, struct engine_hands *out)
+{
+	for (size_t i = 0; i < j->invite_count && out->working < ENGINE_DEVICES_SHOWN; i++) {
+		const struct invite *v = &j->invites[i];
+		if (v->state != INVITE_OUT)
+			continue;
+		memcpy(out->works[out->working].device, v->device, 32);
+		out->works[out->working++].seconds =
+		    v->given_ms > 0 ? (double)(now_ms - v->given_ms) / 1000 : NAN;
+	}
+}
+
+static void
+list_silent(const struct engine_job *j, struct engine_hands *out)
+{
+	const struct engine_work *w = j->work;
+
+	for (size_t i = 0; w->silent_round == j->row.round && i < w->silent_count; i++) {
+		const struct invite *v = engine_find_invite(j, w->silent[i]);
+		if (!v || v->state == INVITE_OUT)
+			memcpy(out->silents[out->silent++], w->silent[i], 32);
+	}
+}
+
+void
+engine_hands(struct engine *g, const uint8_t job[16], struct engine_hands *out)
+{
+	*out = (struct engine_hands){.working = 0};
+	lock_take(&g->lock);
+	const struct engine_job *j = engine_find(g, job);
+	if (j && j->work && j->round.state != ROUND_ENDED) {
+		list_works(j, clock_ms(), out);
+		list_silent(j, out);
+	}
+	lock_release(&g->lock);
+}
+
+/* --- whether jobs move */
+
+#define LOOK_MS 1000
+/* Who is reached is looked at device by device: so many jobs in a look, and each of those that want it as seldom as that takes. */
+#define REACHES 4
+#define REACH_MS 3000
+
+/* What one look at all jobs goes by. */
+struct stuck_look {
+	uint64_t now_ms, reach_ms; /* reaches of before that are too old */
+	struct health_report health;
+	size_t wanted, left; /* reaches */
+	uint64_t tasks; /* that are out */
+};
+
+/* Lock held. */
+static struct stuck_facts
+facts_of(struct engine *g, const struct engine_job *j, const struct stuck_look *l)
+{
+	const struct engine_work *w = j->work;
+	const struct round *r = &j->round;
+
+	return (struct stuck_facts){.state = j->state,
+	    .reason = j->reason,
+	    .by_hand = engine_paused_by_hand(j),
+	    .aside = r->state == ROUND_ENDED,
+	    .unready = l->health.reason,
+	    .detail = l->health.detail,
+	    .evaluates = engine_evaluates(j),
+	    .evaluation = w->unmeasured,
+	    .fold_failures = r->state == ROUND_FOLDING ? j->fold_failures : 0,
+	    .is_open = r->state == ROUND_GATHER || r->state == ROUND_OPEN,
+	    .round = j->row.round,
+	    .quorum = r->policy.quorum,
+	    .per_device = r->policy.buffered ? w->spec.round.per_device : 1,
+	    .accepted = r->accepted + r->committing,
+	    .out = round_out(r),
+	    .deadline_s = (double)r->policy.deadline_ms / 1000,
+	    .reopened = &w->reopened,
+	    .standing = standing_get(g->services->registry, j->place),
+	    .elsewhere = g->tasks_out > round_out(r) ? g->tasks_out - round_out(r) : 0,
+	    .knows_reach = w->reach_ms > 0,
+	    .reach = w->reach};
+}
+
+/* Lock held, and given away: the job is in use. */
+static void
+look_whom(struct engine *g, struct engine_job *j, struct stuck_look *l)
+{
+	struct engine_reach reach;
+
+	l->wanted++;
+	if (l->left == 0 || (j->work->reach_ms > l->reach_ms && j->work->reach_ms > 0))
+		return;
+	l->left--;
+	j->readers++;
+	lock_release(&g->lock);
+	engine_reach_of(g, j, &reach);
+	lock_take(&g->lock);
+	j->readers--;
+	j->work->reach = (struct stuck_reach){reach.devices, reach.heard, reach.suspended};
+	j->work->reach_ms = l->now_ms > 0 ? l->now_ms : 1;
+}
+
+static void
+say_stuck(struct engine *g, struct engine_job *j, enum stuck_kind was)
+{
+	const struct stuck *s = &j->work->stuck.said;
+
+	if (was)
+		g->stuck[was]--;
+	if (s->kind)
+		g->stuck[s->kind]++;
+	j->work->stuck.since = clock_wall();
+	if (s->kind)
+		log_event(LOG_LEVEL_WARN, "job.stuck", LOG_S("job", j->hex), LOG_S("name", j->name),
+		    LOG_S("kind", stuck_name(s->kind)), LOG_S("why", s->reason),
+		    LOG_S("advice", stuck_advice(s->kind)));
+	else
+		log_event(LOG_LEVEL_INFO, "job.moves", LOG_S("job", j->hex), LOG_S("name", j->name),
+		    LOG_S("was", stuck_name(was)));
+}
+
+/* Lock held, and given away now and then: the job is in use. */
+static void
+look_stuck(struct engine *g, struct engine_job *j, struct stuck_look *l)
+{
+	struct stuck_facts f = facts_of(g, j, l);
+
+	if (stuck_wants_reach(&f)) {
+		look_whom(g, j, l);
+		f = facts_of(g, j, l);
+	} else {
+		j->work->reach_ms = 0;
+	}
+	const enum stuck_kind was = j->work->stuck.said.kind;
+	if (states_job_lives(j->state) && stuck_watch_step(&j->work->stuck, &f, l->now_ms))
+		say_stuck(g, j, was);
+}
+
+void
+engine_view_unstuck(struct engine *g, struct engine_job *j)
+{
+	if (!j->work)
+		return;
+	if (j->work->stuck.said.kind)
+		g->stuck[j->work->stuck.said.kind]--;
+	j->work->stuck = (struct stuck_watch){.since = 0};
+	j->work->reopened = (struct stuck_reopened){.round = 0};
+	g->stuck_ms = 0;
+}
+
+void
+engine_view_stuck(struct engine *g, uint64_t now_ms)
+{
+	struct stuck_look l = {.now_ms = now_ms, .left = REACHES};
+	struct share_walk walk = {.seen = 0};
+	struct engine_job *j;
+
+	lock_take(&g->lock);
+	if (now_ms < g->stuck_ms) {
+		lock_release(&g->lock);
+		return;
+	}
+	uint64_t age = g->reach_wanted * LOOK_MS / REACHES;
+	age = age > REACH_MS ? age : REACH_MS;
+	l.reach_ms = now_ms > age ? now_ms - age : 0;
+	if (health_reason(g->services->health))
+		health_report(g->services->health, &l.health);
+	g->stuck_ms = now_ms + LOOK_MS;
+	/* One that is passed over, or seen twice, is seen again in a second. */
+	while ((j = engine_share_next(g, &walk))) {
+		if (!j->work)
+			continue;
+		j->users++;
+		l.tasks += j->state == JOB_RUNNING ? round_out(&j->round) : 0;
+		look_stuck(g, j, &l);
+		j->users--;
+		engine_job_shrink(g, j);
+	}
+	g->reach_wanted = l.wanted;
+	g->tasks_out = l.tasks;
+	lock_release(&g->lock);
+}
+
+void
+engine_stuck(struct engine *g, uint64_t out[STUCK_KINDS])
+{
+	lock_take(&g->lock);
+	memcpy(out, g->stuck, sizeof(g->stuck));
+	lock_release(&g->lock);
+}
+
 void
 engine_fill_open(struct engine *g, struct store_round *r)
 {
@@ -235,6 +435,7 @@ engine_fill_open(struct engine *g, struct store_round *r)
 		r->invited = j->round.invited;
 		r->aborted = j->round.aborted;
 		r->reopened = j->round.reopened;
+		r->goal = j->round.policy.goal;
 		r->bytes_up = j->bytes_up;
 		r->bytes_down = j->bytes_down;
 	}

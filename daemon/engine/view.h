@@ -4,6 +4,7 @@
 #include "forecast.h"
 #include "standing.h"
 #include "store.h"
+#include "stuck.h"
 
 /*
  * What is shown of jobs: copies of plain values, made under the engine's lock a few jobs at a time, so that a list of thousands
@@ -38,7 +39,7 @@ struct job_view {
 	uint8_t id[16], owner[32], model[32];
 	char name[RECIPE_NAME_MAX];
 	enum job_state state;
-	char reason[128];
+	char reason[STORE_REASON_MAX];
 	bool only_evaluates;
 	int64_t priority; /* in force, */
 	uint32_t share; /* likewise; 0: it is over */
@@ -51,6 +52,9 @@ struct job_view {
 	double ended_at_seconds; /* NaN: it is not over */
 	bool for_device; /* a device asks: it learns no owner */
 	struct standing standing; /* for no device; all zero of a job that is over */
+	/* Why it cannot move, and since when, Unix time; for no device. */
+	struct stuck stuck;
+	double stuck_since;
 	bool is_open, is_guarded; /* the two below say something */
 	struct open_view open;
 	struct guard_view guard;

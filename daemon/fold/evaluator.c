@@ -3,6 +3,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -69,6 +70,13 @@ log_failure(const struct place *p, const char *why)
 	    LOG_U("round", p->v.f->row.round), LOG_S("why", why));
 }
 
+static void
+lacks_figure(const struct place *p, const char *why)
+{
+	log_failure(p, why);
+	snprintf(p->v.why, ENGINE_UNMEASURED_MAX, "%s", why);
+}
+
 /* What is counted, if something is to be. */
 static enum err
 make_counts(const struct recipe *r, struct counts **out, struct why *why)
@@ -117,11 +125,10 @@ measure(struct place *p)
 			log_failure(p, "evaluate.deadline_s is over; the round goes on without it");
 		return;
 	}
-	if (e || !isfinite(score.loss))
-		log_failure(p,
-		    !e		      ? "the loss is not finite"
-			: why.text[0] ? why.text
-				      : err_name(e));
+	if (e)
+		lacks_figure(p, why.text[0] ? why.text : err_name(e));
+	else if (!isfinite(score.loss))
+		log_failure(p, "the loss is not finite");
 	if (!e)
 		*p->v.out = (struct store_metric){true, score.examples, score.loss, score.accuracy};
 }

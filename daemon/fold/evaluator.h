@@ -13,6 +13,7 @@ struct evaluation {
 	const struct engine_fold *f;
 	const float *params; /* of the model, in the network's order */
 	struct store_metric *out; /* written if there is a figure */
+	char *why; /* of ENGINE_UNMEASURED_MAX: why there is none, if the data cannot be had */
 	struct counts **
 	    counts; /* NULL; likewise, if the job asks for some and the loss is a number: the caller's */
 	void (*done)(void *context, void *round); /* on a thread of the evaluator's */

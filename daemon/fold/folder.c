@@ -372,6 +372,7 @@ begin_evaluation(struct folder *d, struct queued *q)
 	const struct evaluation v = {.f = &q->f,
 	    .params = (const float *)q->w.tile.step.data,
 	    .out = &q->w.out.row.evaluate,
+	    .why = q->w.out.unmeasured,
 	    .counts = &q->w.counts,
 	    .done = evaluated,
 	    .context = d,

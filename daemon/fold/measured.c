@@ -139,7 +139,7 @@ choose(struct fold *w, struct store_db *db, uint64_t *round)
 	enum err e = all ? count_answers(w, db, all, &count) : ERR_NOMEM;
 
 	if (!e)
-		*round = late_measured(all, count, w->f->measured, w->f->spec->round.quorum);
+		*round = late_measured(all, count, w->f->measured, w->f->quorum);
 	free(all);
 	return e;
 }

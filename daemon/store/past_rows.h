@@ -10,7 +10,7 @@ struct store_past {
 	uint8_t id[16], owner[32];
 	char name[64];
 	enum job_state state;
-	char reason[128];
+	char reason[STORE_REASON_MAX];
 	uint64_t priority; /* of an int64_t */
 	double created_at, ended_at;
 	uint64_t round, rounds_committed;

@@ -192,13 +192,14 @@ ERR_MUST_USE enum err store_join_get(
 ERR_MUST_USE enum err store_join_put(
     struct store_db *db, const uint8_t token[8], const uint8_t spki[91], const uint8_t device[32]);
 
+#define STORE_REASON_MAX 320 /* of a job, with its end: a whole `struct why` with a few words */
 struct store_job {
 	uint8_t id[16];
 	/* As submitted; valid during the call, or owned by the caller after a get (free it). */
 	char *document;
 	size_t document_len;
 	enum job_state state;
-	char reason[128];
+	char reason[STORE_REASON_MAX];
 	double created_at;
 	uint8_t owner[32]; /* who submitted it (struct identity) */
 	double ended_at; /* NaN: it is not over */

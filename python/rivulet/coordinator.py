@@ -206,14 +206,17 @@ class Coordinator:
     def watch(self, job: Union[str, Row], first: int = 1, interval: float = 0.5) -> Iterator[Row]:
         """Each ROUND that is over, once and in order, from ``first`` on, as it comes; ends when the job is done or
         stopped (``job`` says which). A coordinator that goes away is waited for, and logged under ``rivulet``; one that
-        was not there to begin with raises. ``interval``: seconds between two looks.
+        was not there to begin with raises. So is logged, once, that the job is paused or cannot move, with the reason
+        and what to do. ``interval``: seconds between two looks.
         """
         job = self._job_id(job)
         met = away = False
+        told: Optional[str] = None
         while True:
             try:
                 # The state before the rounds: a job seen as over has all its rounds.
-                state = self.job(job)["state"]
+                facts = self.job(job)
+                state = facts["state"]
                 rounds = [r for r in self.rounds(job, first) if r["state"] != "open"]
             except ApiError as e:
                 if not met or not e.passing or e.type == "bad-certificate":
@@ -226,6 +229,7 @@ class Coordinator:
             if away:
                 _log.warning("the coordinator answers again")
             met, away = True, False
+            told = _tell_stuck(facts, told)
             for r in rounds:
                 first = r["round"] + 1
                 yield r
@@ -259,7 +263,14 @@ class Coordinator:
         part = path + ".part"
         try:
             with open(part, "w+b") as f:
-                self._client.download("/v1/models/" + model, f)
+                try:
+                    self._client.download("/v1/models/" + model, f)
+                except ApiError as e:
+                    if e.type != "not-found":
+                        raise
+                    raise ApiError(
+                        "model %s is no longer kept ([retention], the job's \"keep\")" % model[:12], "not-found"
+                    ) from e
                 f.seek(0)
                 if _sha256(f) != model:
                     raise ApiError("what came is not the model %s" % model, "bad-answer")
@@ -319,6 +330,24 @@ class Coordinator:
             path = os.path.join(folder, "init.safetensors")
             safetensors.save(path, tensors)
             model["init"] = self.upload(path)
+
+
+def _tell_stuck(job: Row, told: Optional[str]) -> Optional[str]:
+    """Logs that the job cannot move if that is news; returns what is told of it then: a kind, or None."""
+    paused, stuck = job["state"] == "paused", job.get("stuck")
+    # A newer coordinator says why, and what to do, a moment after the pause.
+    if not stuck and paused and "stuck" in job:
+        return told
+    if not stuck and not paused:
+        if told is not None and job["state"] not in _OVER:
+            _log.warning("job %s goes on", job["name"])
+        return None
+    kind, reason, advice = "", job["reason"], ""
+    if stuck:
+        kind, reason, advice = str(stuck["kind"]), stuck["reason"], "; what to do: " + stuck["advice"]
+    if kind != told:
+        _log.warning("job %s is %s: %s%s", job["name"], "paused" if paused else "stuck", reason, advice)
+    return kind
 
 
 def frame(rows: List[Row]) -> Any:

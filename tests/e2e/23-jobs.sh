@@ -336,6 +336,8 @@ printf '[limits]\nlong_pol = 3\n' >"$FLEET/rivuletd.conf.d/20-bad.conf"
 say "a mistake in a file beside it" "*rivuletd.conf.d/20-bad.conf:2: \[limits\] long_pol: unknown key (did you mean long_poll?)*" \
 	"$("$BUILD/rivuletd" --config "$FLEET/rivuletd.conf" --check-config 2>&1)"
 rm -r "$FLEET/rivuletd.conf.d"
+say "fewer descriptors than connections" "*warning: \[limits\] connections is 10000, and this process may have 500 descriptors: raise LimitNOFILE*" \
+	"$(ulimit -n 500; "$BUILD/rivuletd" --config "$FLEET/rivuletd.conf" --check-config 2>&1)"
 # What can be read is tried: every finding with its place, and another coordinator's port among them.
 cat >"$FLEET/tried.conf" <<END
 [server]

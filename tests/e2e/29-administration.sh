@@ -87,8 +87,10 @@ run 0 remote submitter job resume first
 
 # --- what a job is run by, changed beside its document
 run 4 remote reader job set first stop.rounds=1
-run 2 remote submitter job set first round.quorum=1
-says "round.quorum cannot be changed"
+run 2 remote submitter job set first round.over_select=2
+says "round.over_select cannot be changed"
+run 6 remote submitter job set first round.goal=200000
+says "round.goal: can only be lowered, and the document says"
 run 2 remote submitter job set first share=0
 says "share: must be a whole number from 1 to 1000"
 run 4 remote submitter job set first share=3
@@ -205,6 +207,15 @@ run 6 remote reader audit --by alice
 run 3 remote reader audit --by device:none
 run 6 remote reader audit --since soon
 [ "$(curl_admin "/v1/audit?since=$(($(date +%s) + 60))" | pick 'len(d["entries"])')" = 0 ] || fleet_fail "entries of the future"
+# A word that is misspelt is no other question; devices of any version are not asked what they mean.
+curl_admin "/v1/audit?sinc=5" >"$FLEET/answer" 2>/dev/null && fleet_fail "an unknown word: $(cat "$FLEET/answer")"
+grep -q 'bad-request.*unknown word ."sinc.".*from limit since by' "$FLEET/answer" || fleet_fail "an unknown word: $(cat "$FLEET/answer")"
+for path in /v1/jobs /v1/status /v1/devices /v1/tokens /v1/fleet; do
+	curl_admin "$path?stat=x" >"$FLEET/answer" 2>/dev/null && fleet_fail "$path took it: $(cat "$FLEET/answer")"
+	grep -q 'unknown word ."stat."' "$FLEET/answer" || fleet_fail "$path: $(cat "$FLEET/answer")"
+done
+curl -sS --fail --cacert "$FLEET/one/ca.pem" --cert "$FLEET/one/cert.pem" --key "$FLEET/one/key.pem" "$URL/v1/jobs?stat=x" >"$FLEET/answer" ||
+	fleet_fail "a device's word: $(cat "$FLEET/answer")"
 run 0 fleet_admin device suspend two
 says "^[0-9a-f]{64} suspended"
 run 0 remote reader device list --state suspended --json

@@ -95,6 +95,8 @@ delayed() {
 	within 30 not_ready "$expect" || fleet_fail "$*: /readyz says $(curl_admin /readyz)"
 	logged "round.delayed job=$JOB" || fleet_fail "$*: the round was not delayed"
 	within 10 waits_to_fold || fleet_fail "$*: $(curl_admin "/v1/jobs/$JOB")"
+	logged "job.stuck job=$JOB .*kind=not-ready why=\"$expect: " || fleet_fail "$*: the job does not say that it cannot move"
+	fleet_admin status | grep -q "^job fold-$expect cannot move (not-ready): $expect: " || fleet_fail "$*: status: $(fleet_admin status)"
 	stop_agent
 	faults ""
 	recovers "$expect"

@@ -64,6 +64,15 @@ fleet_run dev
 job_done 60
 [ -f "$FLEET/state/models/$first" ] || fleet_fail "the released model is gone"
 [ ! -e "$FLEET/state/models/$(model_of 3)" ] || fleet_fail "the model of round 3 is kept"
+run 3 fleet_admin model get release --round 3 -o "$FLEET/third"
+says "model $(model_of 3 | cut -c 1-12) is no longer kept \\(\\[retention\\], the job's \"keep\"\\)"
+run 3 fleet_admin model get "$(model_of 3)" -o "$FLEET/third"
+says "no such model: none was here, or it is no longer kept"
+python3 -E -c 'import sys
+sys.path.insert(0, "python")
+from rivulet.coordinator import Coordinator
+Coordinator(socket=sys.argv[1]).model_file("release", sys.argv[2], round=3)' "$FLEET/admin.sock" "$FLEET/third" 2>"$FLEET/said" && fleet_fail "Python has it"
+grep -q "is no longer kept" "$FLEET/said" || fleet_fail "Python says: $(cat "$FLEET/said")"
 fleet_kill TERM "$AGENT_PID"
 
 # --- orphans of a crash go at the start

@@ -171,7 +171,7 @@ said 'd["jobs"][0]["best"]["round"]' "$(curl_admin "/v1/jobs/$JOB" | pick 'd["be
 run 3 fleet_admin job submit "$FLEET/job.json" --init first --best
 says "no best model"
 run 3 fleet_admin job submit "$FLEET/job.json" --init first --round 3
-says "is not kept any more"
+says "is no longer kept"
 run 3 fleet_admin job submit "$FLEET/job.json" --init first --round 99
 run 2 fleet_admin job submit "$FLEET/job.json" --best
 run 6 fleet_admin job submit "$FLEET/job.json" --set name.x=1

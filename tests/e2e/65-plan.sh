@@ -154,5 +154,31 @@ run 3 "$RIVULET" job plan "$FLEET/small.json" --fleet "$FLEET/nowhere.csv"
 run 0 "$RIVULET" job plan "$FLEET/small.json" --devices 100
 says "^devices  *100"
 run 2 "$RIVULET" job plan
+
+# --- what a plan calls impossible a submission warns of, in the same words; then fewer reports will do
+sed 's/"name": "small"/"name": "rich"/; s/"name": "digits", /"name": "digits", "min_examples": 250, /' "$FLEET/small.json" >"$FLEET/rich.json"
+lacks='data: 2 of 4 devices have offered "digits" with 250 examples or more, and a round wants reports of 4'
+run 4 fleet_admin job plan "$FLEET/rich.json"
+says "^cannot run:  *$lacks"
+[ "$(printf '%s\n' "$SAID" | grep -c "$lacks")" -eq 1 ] || fleet_fail "said twice: $SAID"
+run 0 fleet_admin job submit "$FLEET/rich.json"
+says "^rivulet: $lacks"
+job_submit "$FLEET/rich.json"
+pick 'd["warnings"][0]' <"$FLEET/submitted" | grep -qxF "$lacks" || fleet_fail "the answer's warnings: $(cat "$FLEET/submitted")"
+python3 -E -c 'import sys
+sys.path.insert(0, "python")
+from rivulet.coordinator import Coordinator
+Coordinator(socket=sys.argv[1]).submit(sys.argv[2])' "$FLEET/admin.sock" "$FLEET/rich.json" 2>"$FLEET/warned" || fleet_fail "$(cat "$FLEET/warned")"
+grep -qF "UserWarning: $lacks" "$FLEET/warned" || fleet_fail "Python's warnings: $(cat "$FLEET/warned")"
+run 6 fleet_admin job set rich round.goal=5
+says "round.goal: can only be lowered, and the document says 4"
+run 0 fleet_admin job set rich round.goal=2
+says "^set +round.goal = 2 \(document: 4\)"
+job_done 60
+run 0 fleet_admin verify fetch "$FLEET/records"
+run 0 "$RIVULET" verify "$FLEET/records"
+# No delta is kept here: of bits nothing is said.
+says "^folded again: none of [0-9]+ rounds, so nothing is said of their models; not round 1 of job"
+case $SAID in *"to the bit"*) fleet_fail "nothing was folded: $SAID" ;; esac
 fleet_end
 echo "$CHECKS checks"

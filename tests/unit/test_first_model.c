@@ -30,7 +30,12 @@ put_row(struct store_db *db, void *arg, struct why *why)
 	return store_model_put(db, arg);
 }
 
-/* A model whose values count up from 0, with the row of an uploaded one. */
+/* A model whose values count up from 0, but one if that is to be spoiled, with the row of an uploaded one. */
+static struct {
+	int at;
+	float value;
+} spoiled = {-1, 0};
+
 static void
 upload(struct coordinator *c, const char *header, uint64_t bytes, char id[65])
 {
@@ -41,7 +46,7 @@ upload(struct coordinator *c, const char *header, uint64_t bytes, char id[65])
 	assert_true(strlen(header) + 8 <= sizeof(head) && bytes <= sizeof(values));
 	memcpy(head + 8, header, strlen(header));
 	for (int i = 0; i < 16; i++)
-		values[i] = (float)i;
+		values[i] = i == spoiled.at ? spoiled.value : (float)i;
 	assert_int_equal(
 	    models_put(c->s.models, head, 8 + strlen(header), values, bytes, row.id, &c->why),
 	    ERR_OK);
@@ -91,6 +96,50 @@ in_the_order_of_the_layers(void **state)
 	assert_string_equal(t.model, init);
 }
 
+/* Where it would be trained or averaged, by the tensor's name; where it is carried unchanged it may be what it likes. */
+static void
+no_numbers(void **state)
+{
+	static const struct {
+		int at;
+		float value;
+		const char *why; /* NULL: it is taken */
+		const char *roles;
+	} rows[] = {
+	    {1, NAN, "model.init: tensor \"fc.bias\" holds NaN or infinity, and is to be trained",
+		""},
+	    {2, INFINITY, "tensor \"fc.weight\" holds NaN", ""},
+	    {9, -INFINITY, "tensor \"fc.weight\" holds NaN", ""},
+	    {0, NAN, "tensor \"fc.bias\" holds NaN or infinity, and is to be averaged",
+		",\"tensors\":{\"fc.bias\":\"average\"}"},
+	    {0, NAN, NULL, ",\"tensors\":{\"fc.bias\":\"frozen\"}"},
+	    {0, NAN, NULL, ",\"tensors\":{\"fc.bias\":\"local\"}"},
+	    {3, 3.4e38f, NULL, ""},
+	};
+	struct coordinator *c = *state;
+	struct engine_trial trial;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		char init[65], text[1024];
+		uint8_t id[16];
+		spoiled.at = rows[i].at;
+		spoiled.value = rows[i].value;
+		upload(c, ALPHABETICAL, 40, init);
+		snprintf(text, sizeof(text), FROM(init));
+		snprintf(text + strlen(text) - 1, 200, "%s}", rows[i].roles);
+		if (!rows[i].why) {
+			submit(c, text, id);
+			continue;
+		}
+		coordinator_refuses(c, text, rows[i].why);
+		assert_int_equal(engine_try(c->s.engine,
+				     &(struct engine_document){.text = text, .len = strlen(text)},
+				     &trial, &c->why),
+		    ERR_INVALID);
+	}
+	spoiled.at = -1;
+}
+
 static void
 what_does_not_fit_is_named(void **state)
 {
@@ -134,6 +183,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    WITH(in_alphabetical_order),
 	    WITH(in_the_order_of_the_layers),
+	    WITH(no_numbers),
 	    WITH(what_does_not_fit_is_named),
 	};
 

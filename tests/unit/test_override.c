@@ -66,7 +66,8 @@ refused(void **state)
 	    {"{\"share\":\"3\"}", "share: must be a whole number"},
 	    {"{\"priority\":1000001}", "priority: must be a whole number from -1000000 to 1000000"},
 	    {"{\"round.deadline_s\":0}", "round.deadline_s: must be"},
-	    {"{\"round.quorum\":1}", "round.quorum: unknown key"},
+	    {"{\"round.over_select\":1}", "round.over_select: unknown key"},
+	    {"{\"round.goal\":0}", "round.goal: must be a whole number from 1 to 200000"},
 	    {"{\"round\":{\"deadline_s\":3}}", "round: unknown key"},
 	    {"{\"stop.target.accuracy\":0.5}", "unknown key"},
 	    {"{\"share\":2,\"stop.rounds\":-1}", "stop.rounds: must be"},
@@ -112,9 +113,15 @@ bounds_are_the_documents(void **state)
 			    values[i]);
 			snprintf(change, sizeof(change), "{\"%s\":%.17g}", path, values[i]);
 			snprintf(text, sizeof(text),
-			    "{\"name\":\"n\"," REST "%s,\"round\":{\"goal\":1%s%s}%s%s%s%s%s}",
-			    *group ? "" : inside, buffered ? ",\"mode\":\"buffered\"" : "",
-			    strcmp(group, "round") == 0 ? inside : "",
+			    "{\"name\":\"n\"," REST "%s,\"round\":{%s%s%s}%s%s%s%s%s}",
+			    *group ? "" : inside,
+			    key == OVERRIDE_ROUND_GOAL	       ? ""
+				: key == OVERRIDE_ROUND_QUORUM ? "\"goal\":200000"
+							       : "\"goal\":1",
+			    buffered ? ",\"mode\":\"buffered\"" : "",
+			    strcmp(group, "round") != 0	     ? ""
+				: key == OVERRIDE_ROUND_GOAL ? inside + 1
+							     : inside,
 			    strcmp(group, "stop") == 0 ? ",\"stop\":{" : "",
 			    strcmp(group, "stop") == 0 ? inside + 1 : "",
 			    strcmp(group, "evaluate") == 0 ? ",\"evaluate\":{\"by\":\"devices\""
@@ -166,6 +173,25 @@ merged(void **state)
 	job_deinit(&spec);
 }
 
+/* The quorum follows a goal that is lower. */
+static void
+a_lower_goal(void **state)
+{
+	struct job_spec spec = job(",\"round\":{\"goal\":7}");
+	struct override_set o = set("{\"round.goal\":6}");
+	struct job_terms t;
+
+	(void)state;
+	override_terms(&t, &spec, &o);
+	assert_int_equal(t.round.goal, 6);
+	assert_int_equal(t.round.quorum, 6);
+	o = set("{\"round.goal\":6,\"round.quorum\":4}");
+	override_terms(&t, &spec, &o);
+	assert_int_equal(t.round.quorum, 4);
+	assert_int_equal(spec.round.goal, 7);
+	job_deinit(&spec);
+}
+
 static void
 every_path(void **state)
 {
@@ -173,7 +199,7 @@ every_path(void **state)
 	struct job_spec spec = job(",\"round\":{\"goal\":2}");
 
 	(void)state;
-	assert_int_equal(override_find("round.quorum"), OVERRIDE_KEYS);
+	assert_int_equal(override_find("round.over_select"), OVERRIDE_KEYS);
 	for (enum override_key key = 0; key < OVERRIDE_KEYS; key++) {
 		struct override_set o = {.state = {[0] = OVERRIDE_ABSENT}};
 		assert_int_equal(override_find(override_path(key)), key);
@@ -181,7 +207,8 @@ every_path(void **state)
 		o.value[key] = 700;
 		override_terms(&terms, &spec, &o);
 		for (enum override_key other = 0; other < OVERRIDE_KEYS; other++)
-			assert_int_equal(override_value(&terms, other) == 700, other == key);
+			assert_int_equal(override_value(&terms, other) == 700,
+			    other == key && key != OVERRIDE_ROUND_QUORUM);
 	}
 	job_deinit(&spec);
 }
@@ -200,6 +227,13 @@ misplaced(void **state)
 	    {",\"round\":{\"goal\":1}", "{\"evaluate.deadline_s\":3}",
 		"evaluate.deadline_s: needs \"evaluate\""},
 	    {",\"round\":{\"goal\":1}", "{\"round.concurrency\":null,\"share\":2}", NULL},
+	    {",\"round\":{\"goal\":3,\"quorum\":2}", "{\"round.goal\":4}",
+		"round.goal: can only be lowered, and the document says 3"},
+	    {",\"round\":{\"goal\":3,\"quorum\":2}", "{\"round.quorum\":3}",
+		"round.quorum: can only be lowered, and the document says 2"},
+	    {",\"round\":{\"goal\":3,\"quorum\":2}", "{\"round.quorum\":2,\"round.goal\":1}",
+		"round.quorum: is more than round.goal"},
+	    {",\"round\":{\"goal\":3,\"quorum\":2}", "{\"round.quorum\":2,\"round.goal\":3}", NULL},
 	};
 
 	(void)state;
@@ -222,6 +256,7 @@ main(void)
 	    cmocka_unit_test(refused),
 	    cmocka_unit_test(bounds_are_the_documents),
 	    cmocka_unit_test(merged),
+	    cmocka_unit_test(a_lower_goal),
 	    cmocka_unit_test(every_path),
 	    cmocka_unit_test(misplaced),
 	};

@@ -503,6 +503,20 @@ another_policy(void **state)
 	r.grace_until_ms = T0 + 7;
 	round_amend(&r, &longer);
 	assert_int_equal(r.grace_until_ms, T0 + 307);
+	/* Fewer reports will do, and more are wanted again. */
+	struct round_policy fewer = policy;
+	round_init(&r, &policy, 0);
+	round_step(&r, ROUND_BEGIN, 1, T0);
+	assert_int_equal(r.state, ROUND_OPEN);
+	fewer.quorum = 1;
+	round_amend(&r, &fewer);
+	round_step(&r, ROUND_TICK, 0, T0);
+	assert_int_equal(r.state, ROUND_GRACE);
+	round_amend(&r, &policy);
+	assert_int_equal(r.state, ROUND_OPEN);
+	fewer.goal = 1;
+	round_amend(&r, &fewer);
+	assert_int_equal(round_step(&r, ROUND_TICK, 0, T0), ROUND_DO_FOLD);
 	/* So much sooner that it is over. */
 	longer.deadline_ms = 1;
 	r.deadline_ms = 10;

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 
+#include "api.h"
 #include "coordinator_fixture.h"
 #include "registry_inside.h"
 
@@ -172,7 +173,7 @@ is_warned(struct coordinator *c, const uint8_t job[16], const char *part)
 	bool found = false;
 
 	assert_true(engine_reach(c->s.engine, job, &reach));
-	struct json *list = views_warnings(&reach, "job");
+	struct json *list = api_jobs_warnings(&reach, "job");
 	for (size_t i = 0; i < json_count(list); i++)
 		found |= strstr(json_string(json_at(list, i)), part) != NULL;
 	if (!part[0])
@@ -202,10 +203,18 @@ whom_a_job_reaches(void **state)
 	assert_true(is_warned(c, id, "none of the 9 devices that may work on it has asked"));
 	assert_false(registry_note_offer(c->s.registry, device_id(1), &offer));
 	assert_string_equal(ask(c, 1, &t), "");
+	assert_true(is_warned(c, id,
+	    "data: 1 of 9 devices have offered \"d\" with 10 examples or more, and a round wants "
+	    "reports of 2"));
+	assert_true(is_warned(c, id, "trainer: 1 of 9 devices have offered \"builtin\""));
+	assert_false(registry_note_offer(c->s.registry, device_id(2), &offer));
+	assert_string_equal(ask(c, 2, &t), "");
 	assert_true(is_warned(c, id, ""));
+	assert_false(
+	    registry_note_offer(c->s.registry, device_id(2), &(struct offer){.agent = ""}));
 	offer.data[0].examples = 9;
 	assert_false(registry_note_offer(c->s.registry, device_id(1), &offer));
-	assert_true(is_warned(c, id, "nobody has the data: none of the 1 devices"));
+	assert_true(is_warned(c, id, "nobody has the data: none of the 2 devices"));
 	submit(c, JOB("large", "\"goal\":10,\"quorum\":9", ""), large);
 	assert_true(is_warned(c, large, "round.goal is 10, and 9 active devices"));
 	assert_true(is_warned(c, large, "every round waits"));

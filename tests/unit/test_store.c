@@ -218,7 +218,7 @@ jobs(struct store_db *db, void *arg, struct why *why)
 	static const double times[] = {3, 1, 2, 1};
 	struct store_job got, j;
 	struct tags t = {.n = 0};
-	char reason[300];
+	char reason[2 * STORE_REASON_MAX];
 
 	(void)arg;
 	for (uint8_t i = 0; i < 4; i++) {
@@ -229,21 +229,21 @@ jobs(struct store_db *db, void *arg, struct why *why)
 	CHECK(store_job_each(db, collect_job, &t) == ERR_OK);
 	CHECK(t.n == 4);
 	CHECK(memcmp(t.tag, "\x00\x01\x02\x03", 4) == 0);
-	/* Cut to 127 bytes, not inside the two bytes of a character. */
+	/* Cut to fit, not inside the two bytes of a character. */
 	memset(reason, 'r', sizeof(reason));
 	reason[sizeof(reason) - 1] = '\0';
-	memcpy(reason + 126, "\xc3\xa9", 2);
+	memcpy(reason + STORE_REASON_MAX - 2, "\xc3\xa9", 2);
 	CHECK(store_job_set_state(db, j.id, JOB_STOPPED, reason, 5) == ERR_OK);
 	CHECK(store_job_get(db, j.id, &got) == ERR_OK);
 	CHECK(got.state == JOB_STOPPED);
-	CHECK(strlen(got.reason) == 126);
+	CHECK(strlen(got.reason) == STORE_REASON_MAX - 2);
 	CHECK(got.document_len == j.document_len);
 	CHECK(strcmp(got.document, j.document) == 0);
 	free(got.document);
 	memset(reason, 'r', sizeof(reason) - 1);
 	CHECK(store_job_set_state(db, j.id, JOB_DONE, reason, NAN) == ERR_OK);
 	CHECK(store_job_get(db, j.id, &got) == ERR_OK);
-	CHECK(strlen(got.reason) == 127);
+	CHECK(strlen(got.reason) == STORE_REASON_MAX - 1);
 	free(got.document);
 	CHECK(store_job_set_state(db, j.id, JOB_RUNNING, NULL, 6) == ERR_OK);
 	CHECK(store_job_set_state(db, j.id, JOB_UNKNOWN, "", 0) == ERR_INVALID);

@@ -207,6 +207,55 @@ bounded(void **state)
 	assert_int_equal(set_as(c, id, "{\"stop.rounds\":5}", true), ERR_OK);
 }
 
+/* Fewer reports will do, in the open round too; the rounds say so. */
+static void
+fewer_reports(void **state)
+{
+	struct coordinator *c = *state;
+	struct job_view v;
+	struct task t;
+	uint8_t id[16];
+
+	submit(c, JOB("n", "\"goal\":3,\"deadline_s\":500", ""), id);
+	assert_string_equal(ask(c, 1, &t), "");
+	assert_null(deliver(c, &t, 1, 1, 100));
+	assert_int_equal(set_as(c, id, "{\"round.goal\":4}", false), ERR_INVALID);
+	assert_non_null(strstr(c->why.text, "can only be lowered"));
+	set(c, id, "{\"round.goal\":2}");
+	assert_true(engine_job(c->s.engine, id, NULL, &v));
+	assert_int_equal(v.open.goal, 2);
+	assert_int_equal(v.open.quorum, 2);
+	restart(c);
+	assert_string_equal(ask(c, 2, &t), "");
+	assert_null(deliver(c, &t, 2, 1, 100));
+	await_rounds(c, id, 1);
+	assert_int_equal(round_row(c, id, 1).goal, 2);
+	assert_int_equal(round_row(c, id, 1).reports, 2);
+	assert_int_equal(round_row(c, id, 2).goal, 2);
+	assert_string_equal(ask(c, 1, &t), "");
+	assert_null(deliver(c, &t, 1, 1, 100));
+	set(c, id, "{\"round.goal\":1}");
+	await_rounds(c, id, 2);
+	assert_int_equal(round_row(c, id, 2).goal, 1);
+	set(c, id, "{\"round.goal\":null}");
+	assert_int_equal(terms(c, id)->round.quorum, 3);
+}
+
+/* The aggregation rule must be able to work with so many. */
+static void
+too_few_for_the_rule(void **state)
+{
+	struct coordinator *c = *state;
+	uint8_t id[16];
+
+	submit(c,
+	    JOB("n", "\"goal\":7", ",\"aggregate\":{\"rule\":{\"name\":\"krum\",\"hostile\":2}}"),
+	    id);
+	assert_int_equal(set_as(c, id, "{\"round.quorum\":4}", false), ERR_INVALID);
+	assert_non_null(strstr(c->why.text, "aggregate.rule: "));
+	assert_int_equal(terms(c, id)->round.quorum, 7);
+}
+
 static void
 wrong(void **state)
 {
@@ -264,6 +313,8 @@ main(void)
 	    WITH(reports),
 	    WITH(another_priority),
 	    WITH(bounded),
+	    WITH(fewer_reports),
+	    WITH(too_few_for_the_rule),
 	    WITH(wrong),
 	    WITH(deleted),
 	};

@@ -187,6 +187,17 @@ ERR_MUST_USE enum err job_parse(
 /* What parses, and cannot be meant: asked of new jobs only, for those of before run on as they do. ERR_INVALID. */
 ERR_MUST_USE enum err job_check(const struct job_spec *job, struct why *why);
 void job_deinit(struct job_spec *job);
+/* Devices that a round needs, at the fewest: a buffer takes several reports of one. */
+uint32_t job_round_devices(const struct round_spec *round);
+/* Why no round can close with the devices that there are, as plan and submission say it: false if it can. `may`: devices that may work on
+ * the job; `offer`: of those, that have offered its data set, or its trainer. */
+#define JOB_ROUND_SENTENCE 320
+bool job_round_lacks_devices(
+    char out[JOB_ROUND_SENTENCE], const struct round_spec *round, uint64_t may);
+bool job_round_lacks_data(char out[JOB_ROUND_SENTENCE], const struct round_spec *round,
+    const struct data_spec *data, uint64_t offer, uint64_t may);
+bool job_round_lacks_trainer(char out[JOB_ROUND_SENTENCE], const struct round_spec *round,
+    const char *trainer, uint64_t offer, uint64_t may);
 /* The document's words: "buffered", "sqrt", "count". A word that is none, or NULL: false. */
 const char *job_round_mode(enum round_mode mode);
 const char *job_weight_word(enum staleness_weight weight);

@@ -13,6 +13,7 @@ static const struct row {
 	enum place place;
 	bool whole;
 	double min, max;
+	bool lowers; /* the document's value is the most */
 } rows[OVERRIDE_KEYS] = {
     [OVERRIDE_SHARE] = {"share", ANYWHERE, true, 1, JOB_SHARE_MAX},
     [OVERRIDE_PRIORITY] = {"priority", ANYWHERE, true, -JOB_PRIORITY_MAX, JOB_PRIORITY_MAX},
@@ -27,6 +28,8 @@ static const struct row {
     [OVERRIDE_STOP_SECONDS] = {"stop.seconds", TRAINING, false, 0, JOB_STOP_SECONDS_MAX},
     [OVERRIDE_EVALUATE_DEADLINE] = {"evaluate.deadline_s", MEASURED, false, RECIPE_EVALUATE_MIN,
 	RECIPE_EVALUATE_MAX},
+    [OVERRIDE_ROUND_GOAL] = {"round.goal", ANYWHERE, true, 1, JOB_GOAL_MAX, .lowers = true},
+    [OVERRIDE_ROUND_QUORUM] = {"round.quorum", ANYWHERE, true, 1, JOB_GOAL_MAX, .lowers = true},
 };
 
 const char *
@@ -128,6 +131,27 @@ misplaced(enum place place, const struct job_spec *document)
 	return NULL;
 }
 
+/* More reports than the document says were not checked against the spool, the aggregation rule and the owner's limits. */
+static enum err
+check_lowered(const struct override_set *o, const struct job_spec *document, struct why *why)
+{
+	const struct override_set none = {.state = {OVERRIDE_ABSENT}};
+	struct job_terms terms;
+
+	override_terms(&terms, document, &none);
+	for (enum override_key key = 0; key < OVERRIDE_KEYS; key++)
+		if (rows[key].lowers && o->state[key] == OVERRIDE_GIVEN &&
+		    o->value[key] > override_value(&terms, key))
+			return err_set(why, ERR_INVALID,
+			    "%s: can only be lowered, and the document says %.10g", rows[key].path,
+			    override_value(&terms, key));
+	if (o->state[OVERRIDE_ROUND_GOAL] == OVERRIDE_GIVEN &&
+	    o->state[OVERRIDE_ROUND_QUORUM] == OVERRIDE_GIVEN &&
+	    o->value[OVERRIDE_ROUND_QUORUM] > o->value[OVERRIDE_ROUND_GOAL])
+		return err_set(why, ERR_INVALID, "round.quorum: is more than round.goal");
+	return ERR_OK;
+}
+
 enum err
 override_check(const struct override_set *o, const struct job_spec *document, struct why *why)
 {
@@ -136,7 +160,7 @@ override_check(const struct override_set *o, const struct job_spec *document, st
 		if (o->state[key] == OVERRIDE_GIVEN && wrong)
 			return err_set(why, ERR_INVALID, "%s: %s", rows[key].path, wrong);
 	}
-	return ERR_OK;
+	return check_lowered(o, document, why);
 }
 
 void
@@ -185,6 +209,12 @@ set_value(struct job_terms *t, enum override_key key, double v)
 	case OVERRIDE_EVALUATE_DEADLINE:
 		t->evaluate_deadline_s = v;
 		break;
+	case OVERRIDE_ROUND_GOAL:
+		t->round.goal = (uint32_t)v;
+		break;
+	case OVERRIDE_ROUND_QUORUM:
+		t->round.quorum = (uint32_t)v;
+		break;
 	case OVERRIDE_KEYS:
 		break;
 	}
@@ -201,6 +231,8 @@ override_terms(struct job_terms *out, const struct job_spec *document, const str
 	for (enum override_key key = 0; key < OVERRIDE_KEYS; key++)
 		if (o->state[key] == OVERRIDE_GIVEN)
 			set_value(out, key, o->value[key]);
+	if (out->round.quorum > out->round.goal)
+		out->round.quorum = out->round.goal;
 }
 
 double
@@ -217,6 +249,8 @@ override_value(const struct job_terms *t, enum override_key key)
 	    [OVERRIDE_STOP_REPORTS] = (double)t->stop.reports,
 	    [OVERRIDE_STOP_SECONDS] = t->stop.seconds,
 	    [OVERRIDE_EVALUATE_DEADLINE] = t->evaluate_deadline_s,
+	    [OVERRIDE_ROUND_GOAL] = t->round.goal,
+	    [OVERRIDE_ROUND_QUORUM] = t->round.quorum,
 	};
 
 	return values[key];

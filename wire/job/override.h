@@ -18,6 +18,8 @@ enum override_key {
 	OVERRIDE_STOP_REPORTS,
 	OVERRIDE_STOP_SECONDS,
 	OVERRIDE_EVALUATE_DEADLINE,
+	OVERRIDE_ROUND_GOAL, /* to be lowered alone */
+	OVERRIDE_ROUND_QUORUM, /* likewise; never above the goal */
 	OVERRIDE_KEYS, /* how many there are */
 };
 
@@ -51,7 +53,7 @@ ERR_MUST_USE enum err override_parse(
 /* From paths to numbers, and null where removed; the caller's. */
 struct json *override_json(const struct override_set *o);
 bool override_is_empty(const struct override_set *o);
-/* May these be set of this job? ERR_INVALID: a path says nothing where it stands. */
+/* May these be set of this job? ERR_INVALID: a path says nothing where it stands, or more than the document where that is the most. */
 ERR_MUST_USE enum err override_check(
     const struct override_set *o, const struct job_spec *document, struct why *why);
 /* Makes the change: what is left is given or absent. */

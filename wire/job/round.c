@@ -1,5 +1,6 @@
 #include "job_inside.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define OVER_SELECT_MAX 100.0
@@ -162,4 +163,58 @@ job_round_check(const struct job_spec *job, struct field *doc)
 		field_fail(&local, "control_variates",
 		    "not with round.%s \"%s\": they belong to a round", key,
 		    buffered ? "buffered" : "next");
+}
+
+/* --- what the fleet must have for it */
+
+uint32_t
+job_round_devices(const struct round_spec *round)
+{
+	const uint32_t each = round->mode == ROUND_MODE_BUFFERED ? round->per_device : 1;
+
+	return each > 1 ? (round->quorum + each - 1) / each : round->quorum;
+}
+
+bool
+job_round_lacks_devices(char out[JOB_ROUND_SENTENCE], const struct round_spec *round, uint64_t may)
+{
+	const uint32_t need = job_round_devices(round);
+
+	if (may >= need)
+		return false;
+	snprintf(out, JOB_ROUND_SENTENCE,
+	    "goal: %llu devices may work on it, and a round wants reports of %u",
+	    (unsigned long long)may, need);
+	return true;
+}
+
+bool
+job_round_lacks_data(char out[JOB_ROUND_SENTENCE], const struct round_spec *round,
+    const struct data_spec *data, uint64_t offer, uint64_t may)
+{
+	const uint32_t need = job_round_devices(round);
+
+	if (!data->name[0] || offer >= need)
+		return false;
+	snprintf(out, JOB_ROUND_SENTENCE,
+	    "data: %llu of %llu devices have offered \"%s\" with %llu examples or more, and a "
+	    "round "
+	    "wants reports of %u",
+	    (unsigned long long)offer, (unsigned long long)may, data->name,
+	    (unsigned long long)data->min_examples, need);
+	return true;
+}
+
+bool
+job_round_lacks_trainer(char out[JOB_ROUND_SENTENCE], const struct round_spec *round,
+    const char *trainer, uint64_t offer, uint64_t may)
+{
+	const uint32_t need = job_round_devices(round);
+
+	if (offer >= need)
+		return false;
+	snprintf(out, JOB_ROUND_SENTENCE,
+	    "trainer: %llu of %llu devices have offered \"%s\", and a round wants reports of %u",
+	    (unsigned long long)offer, (unsigned long long)may, trainer, need);
+	return true;
 }

@@ -108,6 +108,12 @@ ERR_MUST_USE enum err tensor_table_fits(
     const struct tensor_table *want, const struct tensor_table *have, struct why *why);
 /* What wrappers of PyTorch put before the names of a state_dict; NULL-terminated. */
 const char *const *tensor_wrappers(void);
+/* Is every number of this F32 tensor finite? data: the section that it lies in. Reads it from front to back. */
+bool tensor_is_finite(const struct tensor *t, const void *data);
+/* Refuses it as the first weights of what trains or is averaged: ERR_INVALID names it. Of another type, or whose role carries it
+ * unchanged: ERR_OK. */
+ERR_MUST_USE enum err tensor_check_finite(
+    const struct tensor *t, enum tensor_role role, const void *data, struct why *why);
 /* Same names, types, shapes and order? */
 bool tensor_table_same(const struct tensor_table *a, const struct tensor_table *b);
 /* What a tensor has of a part of the delta vector: count elements from `first` of the vector on, at byte `at` of the data. */

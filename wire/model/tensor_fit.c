@@ -80,3 +80,35 @@ tensor_table_fits(const struct tensor_table *want, const struct tensor_table *ha
 			    have->items[i].name);
 	return ERR_OK;
 }
+
+/* --- numbers */
+
+#define EXPONENT 0x7f800000u /* all ones of an f32 that is no finite number */
+
+bool
+tensor_is_finite(const struct tensor *t, const void *data)
+{
+	const uint8_t *p = (const uint8_t *)data + t->begin;
+	uint32_t bad = 0;
+
+	for (uint64_t i = 0; i < t->elements && !bad; i++, p += sizeof(uint32_t)) {
+		uint32_t bits;
+		memcpy(&bits, p, sizeof(bits));
+		bad = (bits & EXPONENT) == EXPONENT;
+	}
+	return !bad;
+}
+
+enum err
+tensor_check_finite(
+    const struct tensor *t, enum tensor_role role, const void *data, struct why *why)
+{
+	const bool moves = role == TENSOR_TRAIN || role == TENSOR_AVERAGE;
+
+	if (!moves || t->dtype != TENSOR_F32 || tensor_is_finite(t, data))
+		return ERR_OK;
+	return err_set(why, ERR_INVALID,
+	    "tensor \"%.80s\" holds NaN or infinity, and is to be %s: mend the model, or make the "
+	    "tensor \"frozen\"",
+	    t->name, role == TENSOR_TRAIN ? "trained" : "averaged");
+}
