@@ -24,11 +24,13 @@
 #define KEEPALIVE_IDLE_S 30L
 #define KEEPALIVE_EVERY_S 10L
 #define UNACKNOWLEDGED_MS 30000u
+#define NAME_KEPT_S 60L /* as long as libcurl by default */
 
 struct transport {
 	CURL *curl;
 	char *unix_socket, *ca, *cert, *key;
 	bool insecure;
+	bool look_up; /* the last exchange failed: its name may lead elsewhere by now */
 	bool (*cancel)(void *context);
 	void *context;
 	/* The exchange in progress. */
@@ -269,6 +271,7 @@ set_times(struct transport *t, const struct transport_request *r)
 	SET(CURLOPT_TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
 	SET(CURLOPT_TCP_KEEPINTVL, KEEPALIVE_EVERY_S);
 	SET(CURLOPT_SOCKOPTFUNCTION, on_socket);
+	SET(CURLOPT_DNS_CACHE_TIMEOUT, t->look_up ? 0L : NAME_KEPT_S);
 	SET(CURLOPT_CONNECTTIMEOUT_MS, (long)(connect * 1000));
 	SET(CURLOPT_LOW_SPEED_LIMIT, r->least_rate > 0 ? r->least_rate : SLOWEST_BYTES_S);
 	SET(CURLOPT_LOW_SPEED_TIME, (long)(idle + 0.999));
@@ -486,6 +489,7 @@ transport_do(struct transport *t, const struct transport_request *request,
 	CURLcode rc = set_all(t, request, headers);
 	if (rc == CURLE_OK)
 		rc = curl_easy_perform(t->curl);
+	t->look_up = rc != CURLE_OK && rc != CURLE_ABORTED_BY_CALLBACK;
 	take_facts(t, out);
 	out->distrust = distrust_of(t, rc);
 	curl_slist_free_all(headers);

@@ -4,7 +4,10 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -365,6 +368,77 @@ test_session_retries(void **state)
 	finish();
 }
 
+/* --- names */
+
+/* libcurl's calls come here: a test has the only answers. */
+static unsigned lookups;
+
+int __attribute__((visibility("default"))) getaddrinfo(
+    const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **out)
+{
+	int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **) = NULL;
+
+	*(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
+	if (!node || strcmp(node, "coordinator.test") != 0)
+		return real(node, service, hints, out);
+	__atomic_add_fetch(&lookups, 1, __ATOMIC_SEQ_CST);
+	return real("127.0.0.1", service, hints, out);
+}
+
+/* One answer, then nobody. Its port. */
+static uint16_t
+answer_once(void)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(to);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&to, &len), 0);
+	assert_int_equal(listen(fd, 8), 0);
+	peer = fork();
+	if (peer == 0) {
+		static const char *const answers[] = {
+		    "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+		    "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", NULL};
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		serve(fd, answers);
+	}
+	close(fd);
+	return ntohs(to.sin_port);
+}
+
+/* A coordinator that moved is found as soon as the name says so: after a failure the name is looked up afresh, else not. */
+static void
+test_moved(void **state)
+{
+	struct transport *t;
+	struct transport_answer answer;
+	struct why why = {""};
+	char url[64];
+	int status;
+
+	(void)state;
+	snprintf(url, sizeof(url), "http://coordinator.test:%u/", answer_once());
+	assert_int_equal(
+	    transport_new(&t, &(struct transport_options){.unix_socket = NULL}, NULL), ERR_OK);
+	const struct transport_request r = {.method = "GET", .url = url};
+	lookups = 0;
+	for (int i = 0; i < 2; i++) {
+		if (transport_do(t, &r, &answer, &why))
+			fail_msg("%s", why.text);
+		transport_answer_deinit(&answer);
+	}
+	assert_int_equal(lookups, 1);
+	assert_int_equal(waitpid(peer, &status, 0), peer);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(transport_do(t, &r, &answer, NULL), ERR_CLOSED);
+		transport_answer_deinit(&answer);
+		assert_int_equal(lookups, 1 + i);
+	}
+	transport_free(t);
+}
+
 int
 main(void)
 {
@@ -376,6 +450,7 @@ main(void)
 	    cmocka_unit_test(test_sink_goes_on),
 	    cmocka_unit_test(test_sink_limit),
 	    cmocka_unit_test(test_session_retries),
+	    cmocka_unit_test(test_moved),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
