@@ -4,19 +4,13 @@
 
 #include "audit_rows.h"
 #include "check_inside.h"
-#include "file.h"
 #include "hash.h"
 #include "hex.h"
 #include "record.h"
 #include "sign.h"
-#include "x509.h"
-
-#define PEM_MAX 4096
 
 struct walk {
 	struct check *c;
-	bool has_signer;
-	uint8_t signer[KEY_SPKI_LEN];
 	uint64_t expected;
 	uint8_t previous[HASH_LEN];
 	const struct json *hashes; /* the details that the present entry commits to */
@@ -37,8 +31,10 @@ entry_fault(const struct walk *w, const struct store_audit *a, struct record *r)
 	hash_sha256(hash, a->body, a->body_len);
 	if (memcmp(hash, r->body_hash, HASH_LEN) != 0)
 		return "its body is another than the signed one";
+	if (memcmp(a->job, r->job, sizeof(r->job)) != 0 || a->round != r->round)
+		return "it is listed under another job or round than the signed one";
 	hash_sha256(hash, a->link, RECORD_SIGNED);
-	if (w->has_signer && sign_verify(w->signer, hash, r->signature))
+	if (w->c->has_signer && sign_verify(w->c->signer, hash, r->signature))
 		return "its signature is not of this coordinator's key";
 	return NULL;
 }
@@ -84,24 +80,6 @@ see_entry(void *ctx, const struct store_audit *a)
 	return e;
 }
 
-/* Whether key and certificate belong together is looked at with the keys. */
-static void
-load_signer(struct walk *w)
-{
-	char path[CHECK_PATH_MAX];
-	struct x509_cert cert;
-	struct x509_info info;
-	char *pem = NULL;
-	size_t len;
-
-	check_path(w->c, "keys/sign.crt", path);
-	w->has_signer = file_read(path, PEM_MAX, &pem, &len, NULL) == ERR_OK &&
-	    x509_from_pem(&cert, pem, NULL) == ERR_OK && x509_parse(&info, &cert, NULL) == ERR_OK;
-	if (w->has_signer)
-		memcpy(w->signer, info.spki, KEY_SPKI_LEN);
-	free(pem);
-}
-
 void
 check_audit_run(struct check *c)
 {
@@ -109,7 +87,6 @@ check_audit_run(struct check *c)
 
 	if (!c->has_rows)
 		return;
-	load_signer(&w);
 	enum err e = store_audit_each(c->db, 1, INT64_MAX, see_entry, &w);
 	if (e)
 		check_found(c, CHECK_AUDIT_DAMAGED, "rivulet.db", false,

@@ -13,6 +13,7 @@
 #include "check_inside.h"
 #include "file.h"
 #include "inspect.h"
+#include "shown.h"
 
 struct kind {
 	const char *word;
@@ -35,6 +36,7 @@ static const struct kind kinds[CHECK_KINDS] = {
     [CHECK_BACKUP_COPY] = {"backup-copy", CHECK_NOTE, "the next start raises the incarnation"},
     [CHECK_COPY_DIFFERS] = {"copy-differs", CHECK_DAMAGE, "use another backup"},
     [CHECK_ROW_DAMAGED] = {"row-damaged", CHECK_DAMAGE, BACKUP},
+    [CHECK_ROW_UNSUMMED] = {"row-unsummed", CHECK_NOTE, "a coordinator that runs makes them"},
     [CHECK_JOB_DAMAGED] = {"job-damaged", CHECK_DAMAGE, BACKUP},
     [CHECK_ROUND_DAMAGED] = {"round-damaged", CHECK_DAMAGE, BACKUP},
     [CHECK_KEY_MISSING] = {"key-missing", CHECK_DAMAGE, "put keys/ back (rivuletd keys import)"},
@@ -90,23 +92,27 @@ check_found(
     struct check *c, enum check_kind kind, const char *where, bool repaired, const char *fmt, ...)
 {
 	const struct kind *k = &kinds[kind];
-	char what[320];
+	char what[320], shown[CHECK_PATH_MAX];
 	va_list ap;
 
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof(what), fmt, ap);
 	va_end(ap);
+	/* Both may hold bytes of what is damaged, and names that others gave. */
+	snprintf(shown, sizeof(shown), "%s", where);
+	shown_clean(shown);
+	shown_clean(what);
 	if (repaired)
 		c->repaired++;
 	else
 		c->left[k->severity]++;
 	if (!c->quiet)
 		printf("%s %s %s: %s; %s\n", repaired ? "repaired" : severities[k->severity],
-		    k->word, where, what, repaired ? "done" : k->todo);
+		    k->word, shown, what, repaired ? "done" : k->todo);
 	struct json *f = json_object();
 	json_add_string(f, "severity", severities[k->severity]);
 	json_add_string(f, "kind", k->word);
-	json_add_string(f, "where", where);
+	json_add_string(f, "where", shown);
 	json_add_string(f, "what", what);
 	json_add_string(f, "todo", k->todo);
 	json_add_bool(f, "repaired", repaired);

@@ -34,6 +34,7 @@ enum check_kind {
 	CHECK_BACKUP_COPY,
 	CHECK_COPY_DIFFERS,
 	CHECK_ROW_DAMAGED,
+	CHECK_ROW_UNSUMMED,
 	CHECK_JOB_DAMAGED,
 	CHECK_ROUND_DAMAGED,
 	CHECK_KEY_MISSING,
@@ -95,6 +96,13 @@ struct check_rows {
 
 struct delta_key;
 
+/* What a key of the coordinator has made, as far as it was tried. */
+#define CHECK_FAILURES 100 /* named at most */
+struct check_made {
+	uint64_t tried, failed;
+	char where[CHECK_FAILURES][128];
+};
+
 struct check {
 	char dir[CONFIG_PATH_MAX];
 	bool repair;
@@ -111,6 +119,9 @@ struct check {
 	struct store_db *db; /* NULL if it cannot be used */
 	bool has_rows; /* rows below are complete */
 	struct check_rows rows;
+	bool has_signer, has_task_key;
+	uint8_t signer[91], task_key[32];
+	struct check_made receipts, tasks;
 	struct json *findings;
 	unsigned left[CHECK_DAMAGE + 1]; /* findings not repaired, by severity */
 	unsigned repaired;

@@ -7,6 +7,22 @@
 /* Log, database, and rows against each other; opens c->db and fills c->rows. */
 void check_rows_run(struct check *c);
 void check_rows_deinit(struct check_rows *rows);
+/* What columns hold against what proves it: signatures, hashes, the audit log. Before the rows, and after them and the keys. */
+void check_proofs_begin(struct check *c);
+void check_proofs_end(struct check *c);
+/* Where an accepted delta's row is. */
+struct check_row {
+	const char *where;
+	bool open; /* its round is */
+	bool proved; /* the row matches a checksum of its own */
+};
+/* The fault of an accepted delta, or of a manifest, or of a round; NULL if there is none. */
+const char *check_proofs_delta(struct check *c, const struct store_accept *a,
+    const struct manifest *m, const struct check_row *row);
+const char *check_proofs_manifest(
+    const struct check *c, const uint8_t manifest[MANIFEST_LEN], const struct manifest *m);
+const char *check_proofs_round(struct check *c, const struct store_round *r);
+ERR_MUST_USE enum err check_proofs_devices(struct check *c);
 /* keys/: there, readable by the owner only, each key with its certificate, dates; receipts and tasks made with them. */
 void check_keys_run(struct check *c);
 /* models/: rows against files, states against open rounds, what no row knows. */

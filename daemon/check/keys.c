@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "bytes.h"
 #include "check_inside.h"
 #include "clock.h"
 #include "file.h"
@@ -13,7 +12,6 @@
 #include "key.h"
 #include "keys.h"
 #include "list.h"
-#include "sign.h"
 #include "x509.h"
 
 #define DAY 86400
@@ -156,43 +154,6 @@ judge_registry(struct check *c, const struct services_ca *ca)
 }
 
 static void
-judge_receipts(struct check *c, const struct key *sign_key)
-{
-	uint8_t hash[HASH_LEN];
-	struct receipt r;
-
-	for (size_t i = 0; i < c->rows.delta_count; i++) {
-		const struct store_accept *a = &c->rows.deltas[i].row;
-		hash_sha256(hash, a->receipt, RECEIPT_SIGNED);
-		if (manifest_receipt_decode(&r, a->receipt, sizeof(a->receipt), NULL) ||
-		    sign_verify(key_spki(sign_key), hash, r.signature) == ERR_OK)
-			continue;
-		check_found(c, CHECK_KEY_MIXED, "keys/sign.key", false,
-		    "it did not sign the receipts in the database");
-		return;
-	}
-}
-
-static void
-judge_tasks(struct check *c, const uint8_t key[32])
-{
-	for (size_t i = 0; i < c->rows.delta_count; i++) {
-		const struct manifest *m = &c->rows.deltas[i].manifest;
-		uint8_t text[56], mac[HASH_LEN];
-		struct bytes_writer w = bytes_writer(text, sizeof(text));
-		bytes_put(&w, m->job, 16);
-		bytes_put_u64(&w, m->round);
-		bytes_put(&w, m->device, 32);
-		hash_hmac(mac, key, 32, text, sizeof(text));
-		if (hash_equal(mac, m->task, 16))
-			continue;
-		check_found(c, CHECK_KEY_MIXED, "keys/task.key", false,
-		    "it did not name the tasks in the database");
-		return;
-	}
-}
-
-static void
 judge_task_key(struct check *c)
 {
 	static const char name[] = "keys/task.key";
@@ -208,8 +169,6 @@ judge_task_key(struct check *c)
 		e = err_set(&why, ERR_CORRUPT, "it has %zu bytes, not 32", len);
 	if (e)
 		failed(c, name, e, &why);
-	else
-		judge_tasks(c, (const uint8_t *)key);
 	if (key)
 		hash_wipe(key, len);
 	free(key);
@@ -236,8 +195,7 @@ check_keys_run(struct check *c)
 	judge_pair(c, &server, ca);
 	judge_pair(c, &sign, ca);
 	judge_task_key(c);
-	if (sign.key)
-		judge_receipts(c, sign.key);
+	check_proofs_end(c);
 	keys_free_ca(ca);
 	key_free(server.key);
 	key_free(sign.key);

@@ -46,11 +46,9 @@ is_base(const struct walk *w, const struct manifest *m)
 }
 
 static const char *
-delta_fault(const struct walk *w, const struct store_accept *a, struct manifest *m)
+delta_fault(const struct walk *w, const struct store_accept *a, struct manifest *m,
+    const struct check_row *row)
 {
-	uint8_t hash[HASH_LEN];
-	struct receipt r;
-
 	if (manifest_decode(m, a->manifest, sizeof(a->manifest), NULL))
 		return "its manifest cannot be read";
 	if (memcmp(m->job, a->job, 16) != 0 || m->round != a->round ||
@@ -58,11 +56,7 @@ delta_fault(const struct walk *w, const struct store_accept *a, struct manifest 
 		return "its manifest is of another job, round, device or task";
 	if (!is_base(w, m))
 		return "its manifest names another base than its task's round";
-	hash_sha256(hash, a->manifest, MANIFEST_SIGNED);
-	if (manifest_receipt_decode(&r, a->receipt, sizeof(a->receipt), NULL) ||
-	    memcmp(r.manifest_hash, hash, HASH_LEN) != 0)
-		return "its receipt is not for its manifest";
-	return NULL;
+	return check_proofs_delta(w->c, a, m, row);
 }
 
 static enum err
@@ -73,10 +67,12 @@ see_delta(void *ctx, const struct store_accept *a)
 	char device[65], where[160];
 	struct manifest m;
 
-	const char *fault = delta_fault(w, a, &m);
+	hex_encode(device, a->device, 32);
+	snprintf(where, sizeof(where), "%s device %.16s", w->where, device);
+	const struct check_row row = {where, w->job->live && states_round_is_open(w->round->state),
+	    store_inspect_proved(w->c->db)};
+	const char *fault = delta_fault(w, a, &m, &row);
 	if (fault) {
-		hex_encode(device, a->device, 32);
-		snprintf(where, sizeof(where), "%s device %.16s", w->where, device);
 		check_found(w->c, CHECK_ROW_DAMAGED, where, false, "%s", fault);
 		return ERR_OK;
 	}
@@ -108,6 +104,9 @@ see_round(void *ctx, const struct store_round *r)
 	if (w->job->open)
 		check_found(w->c, CHECK_ROUND_DAMAGED, w->where, false,
 		    "it follows a round that is still open");
+	const char *fault = check_proofs_round(w->c, r);
+	if (fault)
+		check_found(w->c, CHECK_ROUND_DAMAGED, w->where, false, "%s", fault);
 	w->expected = r->round + 1;
 	w->job->last = *r;
 	w->job->open = open;
@@ -223,6 +222,8 @@ read_rows(struct check *c)
 		e = see_rounds(c, &c->rows.jobs[i]);
 	if (!e)
 		e = store_model_each(c->db, see_model, &c->rows);
+	if (!e)
+		e = check_proofs_devices(c);
 	if (e)
 		check_found(c, CHECK_ROW_DAMAGED, DATABASE, false, "rows cannot be read: %s",
 		    *store_inspect_why(c->db) ? store_inspect_why(c->db) : err_name(e));
@@ -238,6 +239,44 @@ static void
 see_fault(void *ctx, const char *line)
 {
 	check_found(ctx, CHECK_DATABASE_DAMAGED, DATABASE, false, "%.200s", line);
+}
+
+static void
+see_sum(void *ctx, const char *table, const char *row)
+{
+	char where[256];
+
+	snprintf(where, sizeof(where), "%s %s", table, row);
+	check_found(ctx, CHECK_ROW_DAMAGED, where, false,
+	    "it is not what was written: its checksum differs");
+}
+
+static void
+judge_sums(struct check *c)
+{
+	struct why why = {""};
+	uint64_t missing = 0;
+
+	if (store_inspect_sums(c->db, see_sum, c, &missing, &why))
+		check_found(c, CHECK_DATABASE_DAMAGED, DATABASE, false, "%s", why.text);
+	if (missing > 0)
+		check_found(c, CHECK_ROW_UNSUMMED, DATABASE, false,
+		    "%llu rows have no checksum yet", (unsigned long long)missing);
+}
+
+/* Pages, references, schema and header. */
+static void
+judge_file(struct check *c, uint64_t version)
+{
+	char path[CHECK_PATH_MAX];
+	struct why why = {""};
+
+	check_path(c, DATABASE, path);
+	enum err e = store_inspect_header(path, &why);
+	e = e ? e : store_inspect_faults(c->db, see_fault, c, &why);
+	e = e ? e : store_inspect_schema(c->db, version, &why);
+	if (e)
+		check_found(c, CHECK_DATABASE_DAMAGED, DATABASE, false, "%s", why.text);
 }
 
 static bool
@@ -257,12 +296,15 @@ open_database(struct check *c)
 		    DATABASE, false, "%s", why.text);
 		return false;
 	}
-	if (version == store_inspect_known())
-		return true;
+	if (version == store_inspect_known()) {
+		judge_file(c, version);
+		return c->left[CHECK_DAMAGE] == 0;
+	}
 	if (version == 0) {
 		check_found(c, CHECK_DATABASE_MISSING, DATABASE, false, "it is empty");
 		return false;
 	}
+	judge_file(c, version);
 	check_found(c, CHECK_DATABASE_OLDER, DATABASE, false,
 	    "it is of version %llu, this program's is %llu; its rows were not examined",
 	    (unsigned long long)version, (unsigned long long)store_inspect_known());
@@ -294,20 +336,17 @@ void
 check_rows_run(struct check *c)
 {
 	struct why why = {""};
-	unsigned before = c->left[CHECK_DAMAGE];
 
+	check_proofs_begin(c);
 	/* Opening would make SQLite pass over the damage, and repairing would make that final. */
 	if (!log_is_sound(c) || !open_database(c))
 		return;
-	enum err e = store_inspect_faults(c->db, see_fault, c, &why);
+	enum err e = store_inspect_begin(c->db, false, &why);
 	if (e)
 		check_found(c, CHECK_DATABASE_DAMAGED, DATABASE, false, "%s", why.text);
-	if (c->left[CHECK_DAMAGE] > before)
-		return;
-	e = store_inspect_begin(c->db, false, &why);
-	if (e)
-		check_found(c, CHECK_DATABASE_DAMAGED, DATABASE, false, "%s", why.text);
-	else
+	else {
+		judge_sums(c);
 		read_rows(c);
+	}
 	store_inspect_rollback(c->db);
 }

@@ -4,11 +4,16 @@
 
 #include "hex.h"
 #include "permission.h"
+#include "shown.h"
 
 int
 command_fail(const struct why *why)
 {
-	fprintf(stderr, "rivuletd: %s\n", why->text);
+	struct why shown = *why;
+
+	/* Parts may be bytes of a damaged file. */
+	shown_clean(shown.text);
+	fprintf(stderr, "rivuletd: %s\n", shown.text);
 	return COMMAND_FAILED;
 }
 

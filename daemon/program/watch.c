@@ -194,6 +194,7 @@ look(struct watch *h)
 		if (h->looks++ % FORECAST_EVERY == 0)
 			look_now_and_then(h);
 		keep_reserve(h->services);
+		store_fill(h->services->store);
 		return;
 	}
 	uint64_t need = health_need(h->services->health);

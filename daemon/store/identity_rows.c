@@ -79,8 +79,9 @@ store_key_put(struct store_db *db, const uint8_t key[32], const uint8_t device[3
 enum err
 store_key_get(struct store_db *db, const uint8_t key[32], uint8_t device[32])
 {
-	struct store_query q =
-	    store_query_begin(db, KEY_GET, "SELECT key, device FROM device_key WHERE key = ?");
+	struct store_query q = store_query_begin(db, KEY_GET,
+	    "SELECT key, device" STORE_JUDGED(
+		"device_key", STORE_SUM_KEY) " FROM device_key WHERE key = ?");
 	struct key_row row;
 
 	store_query_blob(&q, key, 32);
@@ -94,8 +95,9 @@ enum err
 store_key_each(struct store_db *db,
     enum err (*fn)(void *ctx, const uint8_t key[32], const uint8_t device[32]), void *ctx)
 {
-	struct store_query q =
-	    store_query_begin(db, KEY_EACH, "SELECT key, device FROM device_key ORDER BY key");
+	struct store_query q = store_query_begin(db, KEY_EACH,
+	    "SELECT key, device" STORE_JUDGED(
+		"device_key", STORE_SUM_KEY) " FROM device_key ORDER BY key");
 	struct key_row row;
 
 	while (store_query_next(&q, &key_table, &row))
@@ -198,8 +200,9 @@ store_join_get(
 {
 	static const struct store_field fields[] = {{STORE_BLOB, 0, 32}};
 	static const struct store_table table = {1, fields};
-	struct store_query q = store_query_begin(
-	    db, JOIN_GET, "SELECT device FROM joined WHERE token = ? AND spki = ?");
+	struct store_query q = store_query_begin(db, JOIN_GET,
+	    "SELECT device" STORE_JUDGED(
+		"joined", "token, spki, device") " FROM joined WHERE token = ? AND spki = ?");
 
 	store_query_blob(&q, token, 8);
 	store_query_blob(&q, spki, 91);
@@ -313,7 +316,8 @@ store_claim_each(struct store_db *db, const uint8_t device[32],
     enum err (*fn)(void *ctx, const struct store_claim *c), void *ctx)
 {
 	struct store_query q = store_query_begin(db, CLAIM_EACH,
-	    "SELECT device, spki, issued_at FROM device_claim WHERE device = ? ORDER BY spki");
+	    "SELECT " STORE_SUM_CLAIM STORE_JUDGED("device_claim",
+		STORE_SUM_CLAIM) " FROM device_claim WHERE device = ? ORDER BY spki");
 	struct store_claim c;
 
 	store_query_blob(&q, device, 32);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "file.h"
 #include "store_inside.h"
 
 #define COPY_PAGES 256
@@ -42,6 +43,9 @@ store_inspect_open(
 	if (db->sql && !write)
 		keep_log(db, path);
 	e = e ? e : store_schema_version(db, version);
+	if (!e && write && *version == store_schema_known())
+		e = store_sums_keep(db);
+	db->unjudged = true;
 	if (e) {
 		err_set(why, e, "%s: %s", path, db->last.text);
 		store_inspect_close(db);
@@ -100,6 +104,50 @@ store_inspect_rollback(struct store_db *db)
 {
 	if (!sqlite3_get_autocommit(db->sql) && store_schema_execute(db, "ROLLBACK"))
 		return;
+}
+
+bool
+store_inspect_proved(const struct store_db *db)
+{
+	return db->proved;
+}
+
+enum err
+store_inspect_schema(struct store_db *db, uint64_t version, struct why *why)
+{
+	enum err e = store_schema_compare(db, version);
+
+	return e ? err_set(why, e, "%s", db->last.text) : ERR_OK;
+}
+
+/* What of the first 100 bytes is the same in each of our databases (SQLite's "Database File Format", 1.3). SQLite itself passes
+ * over some of it, and would read a file with another byte there as read-only, or its texts as UTF-16. */
+enum err
+store_inspect_header(const char *path, struct why *why)
+{
+	static const struct {
+		size_t at, len;
+		const char *bytes;
+	} fixed[] = {
+	    {0, 16, "SQLite format 3"},
+	    {20, 4, "\0\x40\x20\x20"},
+	    {44, 16, "\0\0\0\4\0\0\0\0\0\0\0\0\0\0\0\1"},
+	    {64, 4, "\0\0\0"},
+	    {72, 20, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"},
+	};
+	uint8_t h[100];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return err_errno(why, "open %s", path);
+	enum err e = file_pread(fd, h, sizeof(h), 0);
+	close(fd);
+	if (e)
+		return err_set(why, ERR_CORRUPT, "its header cannot be read");
+	bool sound = h[18] == h[19] && (h[18] == 1 || h[18] == 2);
+	for (size_t i = 0; i < sizeof(fixed) / sizeof(*fixed); i++)
+		sound &= memcmp(h + fixed[i].at, fixed[i].bytes, fixed[i].len) == 0;
+	return sound ? ERR_OK : err_set(why, ERR_CORRUPT, "its header is damaged");
 }
 
 struct faults {

@@ -26,6 +26,17 @@ void store_inspect_rollback(struct store_db *db);
 /* SQLite's own checks of pages, indexes and references: fn gets one line per fault, at most 100. */
 ERR_MUST_USE enum err store_inspect_faults(
     struct store_db *db, void (*fn)(void *ctx, const char *line), void *ctx, struct why *why);
+/* Rows against their checksums: fn gets table and key of each that does not match; *missing: rows without one yet. Only of the present
+ * version. Connections of this header read such rows, for all others they are ERR_CORRUPT. */
+ERR_MUST_USE enum err store_inspect_sums(struct store_db *db,
+    void (*fn)(void *ctx, const char *table, const char *row), void *ctx, uint64_t *missing,
+    struct why *why);
+/* Has the row that was read last a checksum, and matches it? */
+bool store_inspect_proved(const struct store_db *db);
+/* Is the schema the one that programs of this version make? ERR_CORRUPT. */
+ERR_MUST_USE enum err store_inspect_schema(struct store_db *db, uint64_t version, struct why *why);
+/* The first bytes of the file against what this program writes there. ERR_CORRUPT. */
+ERR_MUST_USE enum err store_inspect_header(const char *path, struct why *why);
 /* Copies the state that the open transaction sees into a new file, synced; pause (may be NULL) is called after each MiB.
  * ERR_EXISTS. */
 ERR_MUST_USE enum err store_inspect_copy(struct store_db *db, const char *to,

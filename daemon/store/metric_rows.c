@@ -42,8 +42,9 @@ metric_rows_each(struct store_db *db, const uint8_t job[16], uint64_t round,
     enum err (*fn)(void *ctx, const struct metric_row *row), void *ctx)
 {
 	struct store_query q = store_query_begin(db, EACH,
-	    "SELECT name, mean, reports FROM round_metric WHERE job = ? AND round = ? "
-	    "ORDER BY name");
+	    "SELECT name, mean, reports" STORE_JUDGED("round_metric",
+		"job, round, name, mean, reports") " FROM round_metric WHERE job = ? AND round = ? "
+						   "ORDER BY name");
 	struct metric_row row;
 
 	store_query_blob(&q, job, 16);
@@ -78,8 +79,9 @@ metric_rows_figures(struct store_db *db, const uint8_t job[16], uint64_t round, 
 	static const struct store_field field = {
 	    STORE_LONG_TEXT, offsetof(struct figures_row, text), 0};
 	struct figures_row row = {.text = NULL};
-	struct store_query q = store_query_begin(
-	    db, FIGURES, "SELECT figures FROM round_figures WHERE job = ? AND round = ?");
+	struct store_query q = store_query_begin(db, FIGURES,
+	    "SELECT figures" STORE_JUDGED("round_figures",
+		"job, round, figures") " FROM round_figures WHERE job = ? AND round = ?");
 
 	store_query_blob(&q, job, 16);
 	store_query_unsigned(&q, round);
@@ -129,7 +131,8 @@ enum err
 metric_rows_best(struct store_db *db, const uint8_t job[16], struct best *out)
 {
 	struct store_query q = store_query_begin(db, BEST,
-	    "SELECT place, round, model, value FROM best_model WHERE job = ? ORDER BY place");
+	    "SELECT place, round, model, value" STORE_JUDGED("best_model",
+		"job, place, round, model, value") " FROM best_model WHERE job = ? ORDER BY place");
 	struct best_row row;
 
 	*out = (struct best){.count = 0};

@@ -20,14 +20,15 @@ static const struct store_table bytes_table = {1, &bytes_field};
 enum statement { PUT = STORE_MODEL_STATEMENTS, GET, PIN, OWNED, DELETE, EACH, STATEMENTS };
 _Static_assert((int)STATEMENTS <= (int)STORE_OVERRIDE_STATEMENTS, "the cache has a place for each");
 
-#define MODEL "id, bytes, job, round, created_at, owner"
+#define MODEL STORE_SUM_MODEL
 #define NOBODY "zeroblob(32)"
 
 /* A model that a job made is its owner's, and stays that when another one's job begins with it. */
 static const char *const texts[] = {
     [PUT - STORE_MODEL_STATEMENTS] =
 	"INSERT INTO model (" MODEL ") VALUES (?,?,?,?,?,?) ON CONFLICT (id) DO NOTHING",
-    [GET - STORE_MODEL_STATEMENTS] = "SELECT " MODEL " FROM model WHERE id = ?",
+    [GET - STORE_MODEL_STATEMENTS] =
+	"SELECT " MODEL STORE_JUDGED("model", MODEL) " FROM model WHERE id = ?",
     [PIN - STORE_MODEL_STATEMENTS] =
 	("UPDATE model SET job = zeroblob(16), round = 0, "
 	 "owner = coalesce(nullif(owner, " NOBODY "), "
@@ -36,7 +37,8 @@ static const char *const texts[] = {
 	("SELECT coalesce(sum(bytes), 0) FROM model WHERE owner = ?1 "
 	 "OR job IN (SELECT id FROM job INDEXED BY job_owner WHERE owner = ?1)"),
     [DELETE - STORE_MODEL_STATEMENTS] = "DELETE FROM model WHERE id = ?",
-    [EACH - STORE_MODEL_STATEMENTS] = "SELECT " MODEL " FROM model ORDER BY rowid",
+    [EACH - STORE_MODEL_STATEMENTS] =
+	"SELECT " MODEL STORE_JUDGED("model", MODEL) " FROM model ORDER BY rowid",
 };
 
 static struct store_query

@@ -24,8 +24,9 @@ take(struct store_query *q, char **text)
 enum err
 store_override_get(struct store_db *db, const uint8_t job[16], char **text)
 {
-	struct store_query q =
-	    store_query_begin(db, GET, "SELECT overrides FROM job_override WHERE job = ?");
+	struct store_query q = store_query_begin(db, GET,
+	    "SELECT overrides" STORE_JUDGED(
+		"job_override", "job, overrides") " FROM job_override WHERE job = ?");
 
 	store_query_blob(&q, job, 16);
 	return take(&q, text);
@@ -48,8 +49,9 @@ store_override_put(struct store_db *db, const uint8_t job[16], const char *text)
 enum err
 store_override_of_round(struct store_db *db, const uint8_t job[16], uint64_t round, char **text)
 {
-	struct store_query q = store_query_begin(
-	    db, OF_ROUND, "SELECT overrides FROM round_override WHERE job = ? AND round = ?");
+	struct store_query q = store_query_begin(db, OF_ROUND,
+	    "SELECT overrides" STORE_JUDGED("round_override",
+		"job, round, overrides") " FROM round_override WHERE job = ? AND round = ?");
 
 	store_query_blob(&q, job, 16);
 	store_query_unsigned(&q, round);

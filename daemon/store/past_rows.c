@@ -52,12 +52,7 @@ static const struct store_table brief_table = {3, brief_fields};
 enum statement { PUT = STORE_PAST_STATEMENTS, GET, BRIEF, DATE_PAST, DATE_JOB, STATEMENTS };
 _Static_assert((int)STATEMENTS <= (int)STORE_MODEL_STATEMENTS, "the cache has a place for each");
 
-#define PAST \
-	"id, owner, name, state, reason, priority, created_at, ended_at, round, " \
-	"rounds_committed, base, model, model_bytes, parameters, metric_known, metric_examples, " \
-	"metric_loss, metric_accuracy, metric_round, is_guarded, has_best, bad, rollbacks, " \
-	"base_round, best_round, best_model, best_value, only_evaluates, monitor, monitor_rises, " \
-	"keep_last, keep_every"
+#define PAST STORE_SUM_PAST
 
 enum err
 store_past_dated(struct store_db *db, double now)
@@ -92,8 +87,8 @@ store_past_put(struct store_db *db, const struct store_past *p)
 enum err
 store_past_get(struct store_db *db, const uint8_t id[16], struct store_past *out)
 {
-	struct store_query q =
-	    store_query_begin(db, GET, "SELECT " PAST " FROM past_job WHERE id = ?");
+	struct store_query q = store_query_begin(
+	    db, GET, "SELECT " PAST STORE_JUDGED("past_job", PAST) " FROM past_job WHERE id = ?");
 
 	store_query_blob(&q, id, 16);
 	return store_query_one(&q, &past_table, out);

@@ -261,6 +261,21 @@ read_field(sqlite3_stmt *st, int i, char *row, const struct store_field *f)
 	return false;
 }
 
+/* By what STORE_JUDGED puts behind the columns. */
+static enum err
+judge_row(struct store_query *q, int column)
+{
+	bool judged = sqlite3_column_count(q->st) > column;
+	int sound = judged ? sqlite3_column_int(q->st, column) : 2;
+
+	q->db->proved = sound == 1;
+	if (sound || q->db->unjudged)
+		return ERR_OK;
+	return err_set(&q->db->last, ERR_CORRUPT,
+	    "a %s does not match its checksum: see \"rivuletd check\"",
+	    sqlite3_column_name(q->st, column));
+}
+
 static enum err
 read_row(struct store_query *q, const struct store_table *t, void *row)
 {
@@ -270,7 +285,7 @@ read_row(struct store_query *q, const struct store_table *t, void *row)
 			    "column %s does not hold what it should",
 			    sqlite3_column_name(q->st, (int)i));
 	}
-	return ERR_OK;
+	return judge_row(q, (int)t->count);
 }
 
 bool

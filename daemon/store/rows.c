@@ -135,19 +135,14 @@ enum statement {
 _Static_assert(
     (int)STATEMENTS <= (int)STORE_ROW_STATEMENTS, "the cache has a place for each statement");
 
-#define DEVICE \
-	"id, spki, name, role, state, labels, joined_at, previous, ca_generation, rotations_at, " \
-	"key_at, restored_key_at, claim"
-#define TOKEN \
-	"id, secret_hash, role, labels, uses, uses_left, created_at, expires_at, revoked, " \
-	"access, name, name_prefix, owner, last_used, last_address"
+#define DEVICE STORE_SUM_DEVICE
+#define TOKEN STORE_SUM_TOKEN ", last_used, last_address"
 #define JOB "id, document, state, reason, created_at, owner, ended_at"
 #define ROUND \
 	"job, round, state, base, model, optimizer_state, reports, invited, aborted, reopened, " \
 	"goal, examples, bytes_up, bytes_down, loss, accuracy, norm, eval_known, eval_examples, " \
 	"eval_loss, eval_accuracy, eval_own, measured, opened_at, closed_at, reason"
-#define ACCEPT \
-	"job, round, device, task, manifest, receipt, report, body_bytes, accepted_at, folded"
+#define ACCEPT STORE_SUM_ACCEPT
 
 /* INSERT OR REPLACE would delete the old row, and with it what refers to it; hence the upserts. */
 static const char *const texts[STATEMENTS] = {
@@ -159,8 +154,10 @@ static const char *const texts[STATEMENTS] = {
 	"previous = excluded.previous, ca_generation = excluded.ca_generation, "
 	"rotations_at = excluded.rotations_at, key_at = excluded.key_at, "
 	"restored_key_at = excluded.restored_key_at, claim = excluded.claim",
-    [DEVICE_GET] = "SELECT " DEVICE " FROM device WHERE id = ?",
-    [DEVICE_EACH] = "SELECT " DEVICE " FROM device ORDER BY rowid",
+    [DEVICE_GET] =
+	"SELECT " DEVICE STORE_JUDGED("device", STORE_SUM_DEVICE) " FROM device WHERE id = ?",
+    [DEVICE_EACH] =
+	"SELECT " DEVICE STORE_JUDGED("device", STORE_SUM_DEVICE) " FROM device ORDER BY rowid",
     [TOKEN_PUT] =
 	"INSERT INTO token (" TOKEN
 	") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET "
@@ -168,14 +165,15 @@ static const char *const texts[STATEMENTS] = {
 	"uses = excluded.uses, uses_left = excluded.uses_left, created_at = excluded.created_at, "
 	"expires_at = excluded.expires_at, revoked = excluded.revoked, access = excluded.access, "
 	"name = excluded.name, name_prefix = excluded.name_prefix, owner = excluded.owner",
-    [TOKEN_GET] = "SELECT " TOKEN " FROM token WHERE id = ?",
-    [TOKEN_EACH] = "SELECT " TOKEN ", rowid FROM token WHERE rowid > ? ORDER BY rowid",
+    [TOKEN_GET] = "SELECT " TOKEN STORE_JUDGED("token", STORE_SUM_TOKEN) " FROM token WHERE id = ?",
+    [TOKEN_EACH] = "SELECT " TOKEN ", rowid" STORE_JUDGED(
+	"token", STORE_SUM_TOKEN) " FROM token WHERE rowid > ? ORDER BY rowid",
     [JOB_INSERT] = "INSERT INTO job (" JOB ") VALUES (?,?,?,?,?,?,?)",
     [JOB_SET_STATE] =
 	("UPDATE job SET state = ?1, reason = ?2, ended_at = CASE WHEN ?1 IN ('done', 'stopped') "
 	 "THEN ?3 END WHERE id = ?4"),
-    [JOB_GET] = "SELECT " JOB " FROM job WHERE id = ?",
-    [JOB_EACH] = "SELECT " JOB " FROM job ORDER BY rowid",
+    [JOB_GET] = "SELECT " JOB STORE_JUDGED("job", STORE_SUM_JOB) " FROM job WHERE id = ?",
+    [JOB_EACH] = "SELECT " JOB STORE_JUDGED("job", STORE_SUM_JOB) " FROM job ORDER BY rowid",
     [ROUND_PUT] =
 	"INSERT INTO round (" ROUND
 	") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (job, round) "
@@ -190,25 +188,31 @@ static const char *const texts[STATEMENTS] = {
 	"measured = excluded.measured, opened_at = "
 	"excluded.opened_at, "
 	"closed_at = excluded.closed_at, reason = excluded.reason",
-    [ROUND_GET] = "SELECT " ROUND " FROM round WHERE job = ? AND round = ?",
-    [ROUND_LAST] = "SELECT " ROUND " FROM round WHERE job = ? ORDER BY round DESC LIMIT 1",
-    [ROUND_MEASURED] =
-	"SELECT " ROUND " FROM round WHERE job = ? AND eval_known ORDER BY round DESC LIMIT 1",
-    [ROUND_EACH] =
-	"SELECT " ROUND " FROM round WHERE job = ? AND round >= ? ORDER BY round LIMIT ?",
-    [ROUND_BACK] = "SELECT " ROUND " FROM round WHERE job = ? ORDER BY round DESC LIMIT ?",
+    [ROUND_GET] = "SELECT " ROUND STORE_JUDGED(
+	"round", STORE_SUM_ROUND) " FROM round WHERE job = ? AND round = ?",
+    [ROUND_LAST] = "SELECT " ROUND STORE_JUDGED(
+	"round", STORE_SUM_ROUND) " FROM round WHERE job = ? ORDER BY round DESC LIMIT 1",
+    [ROUND_MEASURED] = "SELECT " ROUND STORE_JUDGED("round",
+	STORE_SUM_ROUND) " FROM round WHERE job = ? AND eval_known ORDER BY round DESC LIMIT 1",
+    [ROUND_EACH] = "SELECT " ROUND STORE_JUDGED(
+	"round", STORE_SUM_ROUND) " FROM round WHERE job = ? AND round >= ? ORDER BY round LIMIT ?",
+    [ROUND_BACK] = "SELECT " ROUND STORE_JUDGED(
+	"round", STORE_SUM_ROUND) " FROM round WHERE job = ? ORDER BY round DESC LIMIT ?",
     [ROUND_REPORTS] =
 	"SELECT coalesce(sum(reports), 0) FROM round WHERE job = ? AND round BETWEEN ? AND ? "
 	"AND state = 'committed'",
     [ACCEPT_INSERT] = "INSERT INTO accept (" ACCEPT ") VALUES (?,?,?,?,?,?,?,?,?,?)",
-    [ACCEPT_GET] = "SELECT " ACCEPT " FROM accept WHERE job = ? AND round = ? AND device = ?",
-    [ACCEPT_EACH] =
-	"SELECT " ACCEPT " FROM accept WHERE job = ? AND folded = ? AND (device, round) > (?, ?) "
-	"ORDER BY device, round",
-    [ACCEPT_ANSWERS] = "SELECT " ACCEPT " FROM accept WHERE job = ? AND round = ? ORDER BY device",
+    [ACCEPT_GET] = "SELECT " ACCEPT STORE_JUDGED(
+	"accept", STORE_SUM_ACCEPT) " FROM accept WHERE job = ? AND round = ? AND device = ?",
+    [ACCEPT_EACH] = "SELECT " ACCEPT STORE_JUDGED("accept",
+	STORE_SUM_ACCEPT) " FROM accept WHERE job = ? AND folded = ? AND (device, round) > (?, ?) "
+			  "ORDER BY device, round",
+    [ACCEPT_ANSWERS] = "SELECT " ACCEPT STORE_JUDGED(
+	"accept", STORE_SUM_ACCEPT) " FROM accept WHERE job = ? AND round = ? ORDER BY device",
     [ROUND_LAST_MEASURED] = "SELECT coalesce(max(measured), 0) FROM round WHERE job = ?",
-    [ACCEPT_WAITING] = "SELECT " ACCEPT " FROM accept WHERE job = ? AND folded >= ? "
-		       "ORDER BY folded, device, round",
+    [ACCEPT_WAITING] = "SELECT " ACCEPT STORE_JUDGED(
+	"accept", STORE_SUM_ACCEPT) " FROM accept WHERE job = ? AND folded >= ? "
+				    "ORDER BY folded, device, round",
     [ACCEPT_COUNT] = "SELECT count(*) FROM accept WHERE device = ?",
     [ACCEPT_DROP] = "DELETE FROM accept WHERE job = ? AND round = ? AND device = ?",
     [ACCEPT_LAST] =
@@ -217,7 +221,7 @@ static const char *const texts[STATEMENTS] = {
 	"GROUP BY accept.device ORDER BY accept.device",
     [META_PUT] = ("INSERT INTO meta (key, value) VALUES (?,?) ON CONFLICT (key) DO UPDATE SET "
 		  "value = excluded.value"),
-    [META_GET] = "SELECT value FROM meta WHERE key = ?",
+    [META_GET] = "SELECT value" STORE_JUDGED("meta", "key, value") " FROM meta WHERE key = ?",
 };
 
 static struct store_query

@@ -23,6 +23,12 @@
 #define ZERO32 ZERO8 ZERO8 ZERO8 ZERO8
 #define ZERO91 ZERO32 ZERO32 ZERO8 ZERO8 ZERO8 "000000"
 
+#define SUMMED(table, row) \
+	"ALTER TABLE " #table " ADD COLUMN checksum INTEGER;" \
+	"CREATE TRIGGER " #table "_changed AFTER UPDATE ON " #table \
+	" WHEN NEW.checksum IS OLD.checksum BEGIN UPDATE " #table \
+	" SET checksum = NULL WHERE " row "; END;"
+
 /*
  * Each text leads from its index to the next user_version; texts that were ever released never change. Blobs of fixed
  * length are checked here once, so a row that does not fit its struct cannot come in by another way.
@@ -222,7 +228,31 @@ static const char *const migrations[] = {
     /* What identities have written, by the hour: what is bounded in a day. */
     "CREATE TABLE spent ("
     "	hour INTEGER NOT NULL, who BLOB NOT NULL CHECK (length(who) = 32), bytes INTEGER NOT NULL,"
-    "	PRIMARY KEY (hour, who)) STRICT, WITHOUT ROWID;",
+    "	PRIMARY KEY (hour, who)) STRICT, WITHOUT ROWID;"
+    /* Checksums of rows (sums.c); a row that a program changes which knows of none has none any more. */
+    /* clang-format off */
+    SUMMED(meta, "key = NEW.key")
+    SUMMED(device, "id = NEW.id")
+    SUMMED(token, "id = NEW.id")
+    SUMMED(joined, "token = NEW.token AND spki = NEW.spki")
+    SUMMED(device_key, "key = NEW.key")
+    SUMMED(device_claim, "device = NEW.device AND spki = NEW.spki")
+    SUMMED(job, "id = NEW.id")
+    SUMMED(past_job, "id = NEW.id")
+    SUMMED(deleted_job, "id = NEW.id")
+    SUMMED(job_override, "job = NEW.job")
+    SUMMED(round, "job = NEW.job AND round = NEW.round")
+    SUMMED(round_metric, "job = NEW.job AND round = NEW.round AND name = NEW.name")
+    SUMMED(round_figures, "job = NEW.job AND round = NEW.round")
+    SUMMED(round_override, "job = NEW.job AND round = NEW.round")
+    SUMMED(best_model, "job = NEW.job AND place = NEW.place")
+    SUMMED(accept, "job = NEW.job AND round = NEW.round AND device = NEW.device")
+    SUMMED(model, "id = NEW.id")
+    SUMMED(audit_detail, "seq = NEW.seq AND place = NEW.place")
+    SUMMED(speed, "job = NEW.job AND device = NEW.device AND slot = NEW.slot")
+    SUMMED(sized, "job = NEW.job AND round = NEW.round AND device = NEW.device")
+    SUMMED(task_out, "job = NEW.job AND device = NEW.device"),
+    /* clang-format on */
 };
 enum { VERSION = sizeof(migrations) / sizeof(migrations[0]) };
 
@@ -326,7 +356,8 @@ store_schema_connect(struct store_db *db, const char *path, const char *pragmas)
 		return store_schema_error(db, rc);
 	sqlite3_extended_result_codes(db->sql, 1);
 	sqlite3_busy_timeout(db->sql, BUSY_MS);
-	return store_schema_execute(db, pragmas);
+	enum err e = store_sums_register(db);
+	return e ? e : store_schema_execute(db, pragmas);
 }
 
 /* SQLite would create the file readable for all that umask lets; its WAL takes the same mode. */
@@ -414,6 +445,60 @@ migrate(struct store_db *db, uint64_t version)
 	return ERR_OK;
 }
 
+#define OBJECTS \
+	"SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_schema " \
+	"WHERE name NOT IN ('sqlite_sequence', 'sqlite_stat1', 'sqlite_stat4') " \
+	"ORDER BY type, name, tbl_name, sql"
+
+/* The first object that differs in *name; "" if none does. */
+static enum err
+compare_objects(struct store_db *db, sqlite3_stmt *is, sqlite3_stmt *should, char name[64])
+{
+	int a, b;
+
+	name[0] = '\0';
+	do {
+		a = sqlite3_step(is);
+		b = sqlite3_step(should);
+		for (int i = 0; i < 4 && a == SQLITE_ROW && b == SQLITE_ROW && !name[0]; i++)
+			if (strcmp((const char *)sqlite3_column_text(is, i),
+				(const char *)sqlite3_column_text(should, i)) != 0)
+				snprintf(name, 64, "%s", sqlite3_column_text(should, 1));
+	} while (a == SQLITE_ROW && b == SQLITE_ROW && !name[0]);
+	if (!name[0] && a != b)
+		snprintf(name, 64, "one object");
+	return a == SQLITE_ROW || a == SQLITE_DONE ? ERR_OK : store_schema_error(db, a);
+}
+
+/* A database in memory shows what there should be. */
+enum err
+store_schema_compare(struct store_db *db, uint64_t version)
+{
+	sqlite3_stmt *is = NULL, *should = NULL;
+	struct store_db model = {.sql = NULL};
+	char name[64] = "";
+	enum err e = ERR_OK;
+
+	int rc = sqlite3_open(":memory:", &model.sql);
+	for (uint64_t i = 0; i < version && i < VERSION && rc == SQLITE_OK; i++)
+		rc = sqlite3_exec(model.sql, migrations[i], NULL, NULL, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_prepare_v2(model.sql, OBJECTS, -1, &should, NULL);
+	if (rc != SQLITE_OK)
+		e = err_set(&db->last, ERR_NOMEM, "no schema to compare with");
+	if (!e && sqlite3_prepare_v2(db->sql, OBJECTS, -1, &is, NULL) != SQLITE_OK)
+		e = store_schema_error(db, sqlite3_errcode(db->sql));
+	e = e ? e : compare_objects(db, is, should, name);
+	if (!e && name[0])
+		e = err_set(&db->last, ERR_CORRUPT,
+		    "its schema is not that of version %llu: %s differs",
+		    (unsigned long long)version, name);
+	sqlite3_finalize(is);
+	sqlite3_finalize(should);
+	sqlite3_close(model.sql);
+	return e;
+}
+
 /* A file without a version was never finished, or something has emptied it. */
 static enum err
 check_version(struct store_db *db, bool fresh, uint64_t *version)
@@ -469,6 +554,7 @@ store_schema_open(struct store_db *db, const char *path, bool fresh, struct why 
 	e = connect_writer(db, path, fresh, &version);
 	e = e ? e : use_log(db);
 	e = e ? e : migrate(db, version);
+	e = e ? e : store_sums_keep(db);
 	return e ? err_set(why, e, "%s: %s", path, db->last.text) : ERR_OK;
 }
 

@@ -1,11 +1,17 @@
 #include "store.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "fault.h"
+#include "file.h"
 #include "report.h"
 #include "store_inside.h"
 
@@ -48,6 +54,8 @@ struct store {
 	bool (*give)(void *ctx);
 	void *give_ctx;
 	struct store_report report;
+	struct store_sums *sums; /* the thread's */
+	_Atomic bool filled;
 };
 
 enum slot {
@@ -260,6 +268,7 @@ destroy(struct store *s)
 	pthread_mutex_destroy(&s->lock);
 	pthread_cond_destroy(&s->turns.changed);
 	pthread_mutex_destroy(&s->turns.lock);
+	store_sums_free(s->sums);
 	free(s);
 }
 
@@ -272,7 +281,10 @@ open_at(struct store **out, const char *path, bool fresh, struct why *why)
 		return err_set(why, ERR_NOMEM, "no memory for the store");
 	init_locks(s);
 	s->waiting.tail = &s->waiting.head;
-	enum err e = store_schema_open(&s->writer, path, fresh, why);
+	enum err e = store_sums_new(&s->sums);
+	if (e)
+		err_set(why, e, "no memory for the store");
+	e = e ? e : store_schema_open(&s->writer, path, fresh, why);
 	e = e ? e : store_schema_open_reader(&s->reader, path, why);
 	e = e ? e : start_thread(s, why);
 	if (e) {
@@ -289,8 +301,8 @@ store_open(struct store **out, const char *path, struct why *why)
 	return open_at(out, path, false, why);
 }
 
-enum err
-store_open_fresh(struct store **out, const char *path, struct why *why)
+static enum err
+open_fresh(struct store **out, const char *path, struct why *why)
 {
 	return open_at(out, path, true, why);
 }
@@ -404,6 +416,24 @@ store_write(struct store *s, store_work work, void *arg, struct why *why)
 	return store_write_then(s, work, NULL, arg, why);
 }
 
+static enum err
+fill(struct store_db *db, void *arg, struct why *why)
+{
+	struct store *s = arg;
+
+	enum err e = store_sums_work(db, s->sums, why);
+	s->filled = store_sums_filled(s->sums);
+	return e;
+}
+
+void
+store_fill(struct store *s)
+{
+	/* What fails is tried at the next call; a failure of the disk shows elsewhere. */
+	if (!s->filled && store_submit(s, fill, NULL, s))
+		return;
+}
+
 void
 store_reserve(struct store *s, bool (*give)(void *ctx), void *ctx)
 {
@@ -478,4 +508,58 @@ store_report(struct store *s, struct store_report *out)
 	pthread_mutex_lock(&s->lock);
 	*out = s->report;
 	pthread_mutex_unlock(&s->lock);
+}
+
+/* --- a new database */
+
+/* What an earlier call left, and what of it is not in the database's own file. */
+static enum err
+remove_unfinished(const char *temp, struct why *why)
+{
+	static const char *const ends[] = {"", "-wal", "-shm"};
+	char path[PATH_MAX + 8];
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		snprintf(path, sizeof(path), "%s%s", temp, ends[i]);
+		if (unlink(path) != 0 && errno != ENOENT)
+			return err_errno(why, "remove %s", path);
+	}
+	return ERR_OK;
+}
+
+/* Closing has moved the log into the file; one that is still there holds what would be lost. */
+static enum err
+adopt(const char *temp, const char *path, struct why *why)
+{
+	char wal[PATH_MAX + 8];
+
+	snprintf(wal, sizeof(wal), "%s-wal", temp);
+	if (access(wal, F_OK) == 0)
+		return err_set(why, ERR_IO, "%s could not be moved into its database", wal);
+	int fd = open(temp, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return err_errno(why, "open %s", temp);
+	enum err e = file_commit(fd, temp, path, why);
+	close(fd);
+	return e;
+}
+
+enum err
+store_create(const char *path, store_work first, void *arg, struct why *why)
+{
+	char temp[PATH_MAX];
+	struct store *s = NULL;
+
+	if (snprintf(temp, sizeof(temp), "%s" STORE_UNFINISHED, path) >= PATH_MAX)
+		return err_set(why, ERR_LIMIT, "path too long: %s", path);
+	if (access(path, F_OK) == 0)
+		return err_set(why, ERR_EXISTS, "%s is there already", path);
+	enum err e = remove_unfinished(temp, why);
+	if (!e)
+		e = open_fresh(&s, temp, why);
+	if (!e && first)
+		e = store_write(s, first, arg, why);
+	store_close(s);
+	FAULT("store.created");
+	return e ? e : adopt(temp, path, why);
 }

@@ -52,6 +52,8 @@ ERR_MUST_USE enum err store_write_reserved(
 /* Runs work on the calling thread with a reading connection, which is one: callers have it in the order of asking. What looks at
  * many rows does so in several calls. */
 ERR_MUST_USE enum err store_read(struct store *s, store_work work, void *arg, struct why *why);
+/* Gives some rows of an older database the checksums that they lack, some time later. Call now and then. */
+void store_fill(struct store *s);
 void store_report(struct store *s, struct store_report *out);
 
 /* --- rows; gets return ERR_NOTFOUND; an `each` stops when fn returns an error, and returns that. fn must not start the

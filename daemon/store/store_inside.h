@@ -4,7 +4,7 @@
 
 #include "store.h"
 
-/* Shared by store*.c alone, the only files that know SQLite. */
+/* Shared by the files of this room alone, the only ones that know SQLite. */
 
 /* Places in a connection's cache: those of store_rows.c, store.c, store_audit.c, store_identity.c, delete_rows.c,
  * metric_rows.c, past_rows.c, model_rows.c, override_rows.c and task_rows.c begin here. */
@@ -26,6 +26,8 @@ struct store_db {
 	sqlite3 *sql;
 	sqlite3_stmt *cache[STORE_STATEMENTS];
 	struct why last; /* SQLite's words about the last failure; "" if none */
+	bool unjudged; /* rows are read whatever their checksums say */
+	bool proved; /* the last row read has a checksum, and matches it */
 };
 
 /* One table of fields per row struct serves binding and reading, so both keep the order of the columns. */
@@ -82,13 +84,58 @@ ERR_MUST_USE enum err store_query_one(
 ERR_MUST_USE enum err store_query_one_owned(
     struct store_query *q, const struct store_table *t, void *row, char **text, const size_t *len);
 
+/*
+ * sums.c: checksums of rows. They find accidents of the disk, not attackers, where nothing else proves what a column holds: a job's
+ * document is not in them, as its id is its hash. Triggers of our connections write them. A change by another program takes a row's
+ * checksum away, and so does an older database have rows without, until the store fills them.
+ */
+#define STORE_SUM_DEVICE \
+	"id, spki, name, role, state, labels, joined_at, previous, ca_generation, rotations_at, " \
+	"key_at, restored_key_at, claim"
+#define STORE_SUM_KEY "key, device, retired_at, retired_after"
+#define STORE_SUM_CLAIM "device, spki, issued_at"
+#define STORE_SUM_TOKEN \
+	"id, secret_hash, role, labels, uses, uses_left, created_at, expires_at, revoked, " \
+	"access, name, name_prefix, owner"
+#define STORE_SUM_JOB "id, state, reason, created_at, owner, ended_at"
+#define STORE_SUM_ROUND \
+	"job, round, state, base, model, optimizer_state, reports, invited, aborted, reopened, " \
+	"goal, examples, bytes_up, bytes_down, loss, accuracy, norm, eval_known, eval_examples, " \
+	"eval_loss, eval_accuracy, eval_own, measured, opened_at, closed_at, reason"
+#define STORE_SUM_ACCEPT \
+	"job, round, device, task, manifest, receipt, report, body_bytes, accepted_at, folded"
+#define STORE_SUM_MODEL "id, bytes, job, round, created_at, owner"
+#define STORE_SUM_PAST \
+	"id, owner, name, state, reason, priority, created_at, ended_at, round, " \
+	"rounds_committed, base, model, model_bytes, parameters, metric_known, metric_examples, " \
+	"metric_loss, metric_accuracy, metric_round, is_guarded, has_best, bad, rollbacks, " \
+	"base_round, best_round, best_model, best_value, only_evaluates, monitor, monitor_rises, " \
+	"keep_last, keep_every"
+#define STORE_SUM_SPEED \
+	"job, device, slot, serial, steps, seconds, samples, up_bytes, up_seconds, at"
+#define STORE_SUM_SIZED "job, round, device, steps"
+#define STORE_SUM_OUT "job, device, round, at"
+/* Is the row sound? As the last column behind those of a table (2: it has no checksum): store_query_next and the others read no row that is not. */
+#define STORE_SOUND(columns) "(checksum IS NULL OR checksum = row_checksum(" columns "))"
+#define STORE_JUDGED(name, columns) \
+	", CASE WHEN checksum IS NULL THEN 2 ELSE checksum = row_checksum(" columns \
+	") END AS \"row of table " name "\""
+struct store_sums;
+/* The function of the texts above: for every connection. */
+ERR_MUST_USE enum err store_sums_register(struct store_db *db);
+/* For every connection that writes to a database of the present version. */
+ERR_MUST_USE enum err store_sums_keep(struct store_db *db);
+ERR_MUST_USE enum err store_sums_new(struct store_sums **out);
+void store_sums_free(struct store_sums *s);
+/* A store_work: fills some. */
+ERR_MUST_USE enum err store_sums_work(struct store_db *db, void *sums, struct why *why);
+bool store_sums_filled(const struct store_sums *s);
+
 /* The error for SQLite's extended result code; SQLite's words go into db->last. */
 enum err store_schema_error(struct store_db *db, int rc);
 /* schema.c: opens path, checks the file and brings it to the present version; fresh: makes the file. */
 ERR_MUST_USE enum err store_schema_open(
     struct store_db *db, const char *path, bool fresh, struct why *why);
-/* store.c: for store_create. ERR_EXISTS if there is a file. */
-ERR_MUST_USE enum err store_open_fresh(struct store **out, const char *path, struct why *why);
 /* A second connection, which cannot write, to a file opened before. */
 ERR_MUST_USE enum err store_schema_open_reader(
     struct store_db *db, const char *path, struct why *why);
@@ -100,6 +147,8 @@ ERR_MUST_USE enum err store_schema_execute(struct store_db *db, const char *sql)
 ERR_MUST_USE enum err store_schema_version(struct store_db *db, uint64_t *version);
 /* The version that this program writes. */
 uint64_t store_schema_known(void);
+/* Has it the tables, indexes and triggers of that version? ERR_CORRUPT. */
+ERR_MUST_USE enum err store_schema_compare(struct store_db *db, uint64_t version);
 /* Also for a connection that was opened half, or is all zero. */
 void store_schema_close(struct store_db *db);
 

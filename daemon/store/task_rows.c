@@ -17,6 +17,7 @@ enum statement {
 _Static_assert((int)STATEMENTS <= (int)STORE_STATEMENTS, "the cache has a place for each");
 _Static_assert(STORE_SPEEDS == 5, "the statement below says it too");
 
+/* One that is damaged says nothing of its device any more; the next delta says it anew. */
 #define COLUMNS "job, device, serial, steps, seconds, samples, up_bytes, up_seconds, at"
 
 static const char *const texts[] = {
@@ -26,9 +27,10 @@ static const char *const texts[] = {
 	 "(SELECT coalesce(max(serial) + 1, 0) AS n FROM speed WHERE job = ?1 AND device = ?2)"),
     [EACH - STORE_TASK_STATEMENTS] =
 	("SELECT " COLUMNS " FROM speed WHERE job = ?1 AND device >= ?2 AND (device > ?2 OR "
-	 "serial >= ?3) ORDER BY device, serial LIMIT ?4"),
+	 "serial >= ?3) AND " STORE_SOUND(STORE_SUM_SPEED) " ORDER BY device, serial LIMIT ?4"),
     [OF_DEVICE - STORE_TASK_STATEMENTS] =
-	("SELECT " COLUMNS " FROM speed WHERE device = ? ORDER BY job, serial"),
+	("SELECT " COLUMNS
+	 " FROM speed WHERE device = ? AND " STORE_SOUND(STORE_SUM_SPEED) " ORDER BY job, serial"),
     [REPORTS - STORE_TASK_STATEMENTS] =
 	("SELECT accept.device, count(*) FROM accept JOIN round ON round.job = accept.job "
 	 "AND round.round = accept.folded AND round.state = 'committed' WHERE accept.job = ? "
@@ -36,17 +38,18 @@ static const char *const texts[] = {
     [PUT_SIZED - STORE_TASK_STATEMENTS] =
 	"INSERT OR REPLACE INTO sized (job, round, device, steps) VALUES (?,?,?,?)",
     [DROP_SIZED - STORE_TASK_STATEMENTS] = "DELETE FROM sized WHERE job = ? AND round < ?",
-    [SIZED - STORE_TASK_STATEMENTS] =
-	"SELECT job, round, device, steps FROM sized WHERE job = ? ORDER BY device, round",
+    [SIZED - STORE_TASK_STATEMENTS] = "SELECT " STORE_SUM_SIZED STORE_JUDGED(
+	"sized", STORE_SUM_SIZED) " FROM sized WHERE job = ? ORDER BY device, round",
     [PUT_OUT - STORE_TASK_STATEMENTS] =
 	"INSERT OR REPLACE INTO task_out (job, device, round, at) VALUES (?,?,?,?)",
     [DROP_OUT - STORE_TASK_STATEMENTS] =
 	"DELETE FROM task_out WHERE job = ? AND device = ? AND round = ?",
     [CLEAR_OUT - STORE_TASK_STATEMENTS] = "DELETE FROM task_out WHERE job = ?",
-    [UNANSWERED - STORE_TASK_STATEMENTS] =
-	("SELECT job, device, round, at FROM task_out AS t WHERE job = ? AND at > ? AND NOT EXISTS "
-	 "(SELECT 1 FROM accept WHERE accept.job = t.job AND accept.round = t.round AND "
-	 "accept.device = t.device) ORDER BY device"),
+    [UNANSWERED - STORE_TASK_STATEMENTS] = ("SELECT " STORE_SUM_OUT STORE_JUDGED(
+	"task_out", STORE_SUM_OUT) " FROM task_out AS t WHERE job = ? AND at > ? AND NOT EXISTS "
+				   "(SELECT 1 FROM accept WHERE accept.job = t.job AND "
+				   "accept.round = t.round AND "
+				   "accept.device = t.device) ORDER BY device"),
 };
 
 static struct store_query
