@@ -169,6 +169,10 @@ judge_task_key(struct check *c)
 		e = err_set(&why, ERR_CORRUPT, "it has %zu bytes, not 32", len);
 	if (e)
 		failed(c, name, e, &why);
+	else if (c->has_rows && c->tasks.tried < 2 &&
+	    keys_compare_task(c->db, (const uint8_t *)key) == ERR_DENIED)
+		check_found(c, CHECK_KEY_DAMAGED, name, false,
+		    "it is not the one that the database was used with");
 	if (key)
 		hash_wipe(key, len);
 	free(key);

@@ -171,6 +171,30 @@ judge_state(struct check *c, const struct check_job *j, const uint8_t hash[32])
 	    "%s; needed by job %s%s", why.text, j->hex, moved ? "; moved to damaged/" : "");
 }
 
+static bool
+needs_state(const struct check *c, const uint8_t hash[32])
+{
+	for (size_t i = 0; i < c->rows.job_count; i++) {
+		const struct check_job *j = &c->rows.jobs[i];
+		if (j->live && j->open &&
+		    (memcmp(j->last.optimizer_state, hash, 32) == 0 ||
+			schedule_state_holds(&j->schedule, hash)))
+			return true;
+	}
+	return false;
+}
+
+/* One that no round needs any more. */
+static void
+judge_spare_state(struct check *c, const char *name, const uint8_t hash[32])
+{
+	struct why why = {""};
+
+	if (!needs_state(c, hash) && judge_file(c, name, hash, 0, &why))
+		check_found(c, CHECK_FILE_ORPHAN, name, check_lose(c, name),
+		    "no round needs this optimizer state, and %s", why.text);
+}
+
 static void
 judge_name(struct check *c, const char *folder, const char *base)
 {
@@ -190,6 +214,8 @@ judge_name(struct check *c, const char *folder, const char *base)
 	else if (state ? !names_state(c, id) : !has_row(c, id))
 		check_found(c, CHECK_FILE_ORPHAN, name, check_lose(c, name),
 		    state ? "no round needs this optimizer state" : "no row names this model");
+	else if (state)
+		judge_spare_state(c, name, id);
 }
 
 void

@@ -203,6 +203,20 @@ appended(void *arg, enum err e, const struct why *why)
 		log_event(LOG_LEVEL_ERROR, "audit.failed", LOG_S("why", why->text));
 }
 
+/* With another one the coordinator goes on: devices are refused the tasks that they hold, and get new ones. */
+static enum err
+settle_task_key(struct store_db *db, void *key, struct why *why)
+{
+	(void)why;
+	enum err e = keys_compare_task(db, key);
+	if (e == ERR_DENIED)
+		log_event(LOG_LEVEL_ERROR, "key.changed", LOG_S("key", "task.key"),
+		    LOG_S("why",
+			"it is not the one that the database was used with: tasks that "
+			"devices hold are refused; see \"rivuletd check\""));
+	return e && e != ERR_DENIED ? e : keys_compare_note_task(db, key);
+}
+
 /* An empty database would know nothing of the models and deltas here: a start never makes one. */
 static enum err
 open_store(struct setup *u, struct why *why)
@@ -217,6 +231,11 @@ open_store(struct setup *u, struct why *why)
 		    "%.110s; restore a backup (\"rivuletd restore DIR\"), or, without one, begin "
 		    "anew under the same CA (\"rivuletd init --new-database\")",
 		    said.text);
+	if (!e && store_was_torn(u->s.store))
+		log_event(LOG_LEVEL_WARN, "store.torn",
+		    LOG_S("why",
+			"the last commit in rivulet.db-wal does not check and is left out: "
+			"after a power cut nothing is lost, else what was accepted last"));
 	return e ? err_set(why, e, "%s", said.text) : ERR_OK;
 }
 
@@ -290,6 +309,8 @@ build(struct setup *u, struct why *why)
 		e = spent_load(u->s.spent, u->s.store, why);
 	if (!e)
 		e = walks_new(&u->s.walks);
+	if (!e)
+		e = store_write(u->s.store, settle_task_key, task_key, why);
 	if (!e)
 		e = audit_new(&u->s.audit, &u->s);
 	if (!e)

@@ -46,6 +46,10 @@ ERR_MUST_USE enum err keys_compare_database(
 /* From now on the database knows this CA. */
 ERR_MUST_USE enum err keys_compare_note(struct store_db *db, const struct services_ca *ca);
 
+/* The same of the task key: ERR_DENIED if the database was last used with another one. Only reads. */
+ERR_MUST_USE enum err keys_compare_task(struct store_db *db, const uint8_t key[32]);
+ERR_MUST_USE enum err keys_compare_note_task(struct store_db *db, const uint8_t key[32]);
+
 /* --- for keys*.c */
 
 #define KEYS_PATH_MAX 1200

@@ -100,3 +100,35 @@ keys_compare_note(struct store_db *db, const struct services_ca *ca)
 
 	return e ? e : store_meta_put(db, "ca", name_of(ca));
 }
+
+/* --- the task key: nothing but what it has named tells it apart */
+
+static uint64_t
+name_of_task_key(const uint8_t key[32])
+{
+	static const char text[] = "rivulet task key";
+	uint8_t mac[HASH_LEN];
+	uint64_t name = 0;
+
+	hash_hmac(mac, key, 32, text, sizeof(text) - 1);
+	for (size_t i = 0; i < sizeof(name); i++)
+		name = name << 8 | mac[i];
+	return name;
+}
+
+enum err
+keys_compare_task(struct store_db *db, const uint8_t key[32])
+{
+	uint64_t name = 0;
+
+	enum err e = store_meta_get(db, "task_key", &name);
+	if (e)
+		return e == ERR_NOTFOUND ? ERR_OK : e;
+	return name == name_of_task_key(key) ? ERR_OK : ERR_DENIED;
+}
+
+enum err
+keys_compare_note_task(struct store_db *db, const uint8_t key[32])
+{
+	return store_meta_put(db, "task_key", name_of_task_key(key));
+}

@@ -374,15 +374,14 @@ create(const char *path, struct why *why)
 
 /* The log before SQLite sees it. What a power cut tore off was never acknowledged, so that is no reason to stop. */
 static enum err
-check_log(const char *path, struct why *why)
+check_log(const char *path, bool *torn, struct why *why)
 {
 	char wal[4096];
-	bool torn;
 
 	int n = snprintf(wal, sizeof(wal), "%s-wal", path);
 	if (n < 0 || (size_t)n >= sizeof(wal))
 		return err_set(why, ERR_LIMIT, "path too long: %s", path);
-	return store_wal_check(wal, &torn, why);
+	return store_wal_check(wal, torn, why);
 }
 
 static bool
@@ -541,6 +540,7 @@ enum err
 store_schema_open(struct store_db *db, const char *path, bool fresh, struct why *why)
 {
 	uint64_t version = 0;
+	bool torn = false;
 	enum err e = ERR_OK;
 
 	memset(db, 0, sizeof(*db));
@@ -548,10 +548,11 @@ store_schema_open(struct store_db *db, const char *path, bool fresh, struct why 
 		e = create(path, why);
 	else if (access(path, F_OK) != 0)
 		e = err_errno(why, "%s", path);
-	e = e ? e : check_log(path, why);
+	e = e ? e : check_log(path, &torn, why);
 	if (e)
 		return e;
 	e = connect_writer(db, path, fresh, &version);
+	db->torn = torn;
 	e = e ? e : use_log(db);
 	e = e ? e : migrate(db, version);
 	e = e ? e : store_sums_keep(db);

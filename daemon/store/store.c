@@ -307,6 +307,12 @@ open_fresh(struct store **out, const char *path, struct why *why)
 	return open_at(out, path, true, why);
 }
 
+bool
+store_was_torn(const struct store *s)
+{
+	return s->writer.torn;
+}
+
 void
 store_close(struct store *s)
 {

@@ -29,6 +29,8 @@ ERR_MUST_USE enum err store_create(const char *path, store_work first, void *arg
 /* Migrates the database and starts the thread. Never makes one: ERR_NOTFOUND if the file is missing or empty; ERR_UNSUPPORTED if
  * it is of a newer version, ERR_CORRUPT if it is damaged. */
 ERR_MUST_USE enum err store_open(struct store **out, const char *path, struct why *why);
+/* Did opening leave out the last commit of the log, because it does not check? */
+bool store_was_torn(const struct store *s);
 /* Finishes queued work, then closes. */
 void store_close(struct store *s);
 /* Called once before each commit of a group that had work, on the store thread (directory sync); may be NULL. An error

@@ -27,6 +27,7 @@ struct store_db {
 	sqlite3_stmt *cache[STORE_STATEMENTS];
 	struct why last; /* SQLite's words about the last failure; "" if none */
 	bool unjudged; /* rows are read whatever their checksums say */
+	bool torn; /* opening has left out the last commit of the log, which does not check */
 	bool proved; /* the last row read has a checksum, and matches it */
 };
 
