@@ -1,0 +1,174 @@
+/* Checksums of rows: who writes them, what they find, and how an older database gets them. */
+#include "inspect.h"
+#include "store_fixture.h"
+
+/* As a program that is not ours; `quietly`: as the disk would do it, without triggers. */
+static void
+alter(struct fixture *f, const char *sql, bool quietly)
+{
+	sqlite3 *db;
+	char *error = NULL;
+
+	assert_int_equal(sqlite3_open(f->path, &db), SQLITE_OK);
+	if (quietly)
+		sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+	sqlite3_busy_timeout(db, 10000);
+	if (sqlite3_exec(db, sql, NULL, NULL, &error) != SQLITE_OK)
+		fail_msg("%s: %s", sql, error);
+	sqlite3_close(db);
+}
+
+static int
+count(struct fixture *f, const char *sql)
+{
+	sqlite3 *db;
+	sqlite3_stmt *st;
+
+	assert_int_equal(sqlite3_open(f->path, &db), SQLITE_OK);
+	sqlite3_busy_timeout(db, 10000);
+	assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &st, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(st), SQLITE_ROW);
+	int n = sqlite3_column_int(st, 0);
+	sqlite3_finalize(st);
+	sqlite3_close(db);
+	return n;
+}
+
+struct faults {
+	int count;
+	char last[256];
+	uint64_t missing;
+};
+
+static void
+see_fault(void *ctx, const char *table, const char *row)
+{
+	struct faults *s = ctx;
+
+	s->count++;
+	snprintf(s->last, sizeof(s->last), "%s %s", table, row);
+}
+
+static struct faults
+judge(struct fixture *f)
+{
+	struct faults s = {.count = 0};
+	struct store_db *db = NULL;
+	uint64_t version;
+
+	assert_int_equal(store_inspect_open(&db, f->path, false, &version, &f->why), ERR_OK);
+	assert_int_equal(store_inspect_sums(db, see_fault, &s, &s.missing, &f->why), ERR_OK);
+	assert_int_equal(store_inspect_schema(db, version, &f->why), ERR_OK);
+	store_inspect_close(db);
+	return s;
+}
+
+static void
+rows_that_are_written(void **state)
+{
+	struct fixture *f = *state;
+	struct store_device d = device(5), got = {.id = {0}};
+
+	write_ok(f, put_device, &d);
+	/* Again, with another name: an update. */
+	strcpy(d.name, "renamed");
+	write_ok(f, put_device, &d);
+	assert_int_equal(count(f, "SELECT count(*) FROM device WHERE checksum IS NULL"), 0);
+	assert_int_equal(judge(f).count, 0);
+	memcpy(got.id, d.id, 32);
+	read_ok(f, get_device, &got);
+	/* What the disk changes is found, and not read. */
+	alter(f, "UPDATE device SET role = 'admin'", true);
+	struct faults s = judge(f);
+	assert_int_equal(s.count, 1);
+	assert_ptr_equal(strstr(s.last, "device id 05050505"), s.last);
+	assert_int_equal(store_read(f->s, get_device, &got, &f->why), ERR_CORRUPT);
+	assert_non_null(strstr(f->why.text, "row of table device does not match its checksum"));
+	/* Who puts it right, with whatever program, may. */
+	alter(f, "UPDATE device SET role = 'device'", false);
+	assert_int_equal(count(f, "SELECT count(*) FROM device WHERE checksum IS NULL"), 1);
+	read_ok(f, get_device, &got);
+	s = judge(f);
+	assert_int_equal(s.count, 0);
+	assert_int_equal(s.missing, 1);
+}
+
+/* No table but those that change with each request is left out, and a checksum is over all of a row that nothing else proves. */
+static void
+every_table(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(count(f,
+			     "SELECT count(*) FROM sqlite_schema AS t WHERE type = 'table' AND "
+			     "name NOT IN ('seen', 'audit') AND name NOT LIKE 'sqlite_%' AND NOT "
+			     "EXISTS (SELECT 1 FROM pragma_table_info(t.name) WHERE name = "
+			     "'checksum')"),
+	    0);
+}
+
+static void
+older_rows(void **state)
+{
+	struct fixture *f = *state;
+
+	for (int i = 0; i < 700; i++) {
+		struct store_device d = device((uint8_t)i);
+		d.id[1] = (uint8_t)(i >> 8);
+		write_ok(f, put_device, &d);
+	}
+	alter(f, "DELETE FROM meta; UPDATE device SET checksum = NULL", true);
+	reopen(f);
+	assert_int_equal(judge(f).missing, 700);
+	for (int i = 0;
+	     i < 1000 && count(f, "SELECT count(*) FROM meta WHERE key = 'summed.task_out'") == 0;
+	     i++)
+		store_fill(f->s);
+	struct faults s = judge(f);
+	assert_int_equal(s.missing, 0);
+	assert_int_equal(s.count, 0);
+	/* Once is enough: what loses its checksum later says so. */
+	alter(f, "UPDATE device SET checksum = NULL WHERE id = (SELECT min(id) FROM device)", true);
+	reopen(f);
+	store_fill(f->s);
+	assert_int_equal(judge(f).missing, 1);
+}
+
+static void
+changed_schema(void **state)
+{
+	struct fixture *f = *state;
+	struct store_db *db = NULL;
+	uint64_t version;
+
+	alter(f, "PRAGMA user_version = 3", true);
+	assert_int_equal(store_inspect_open(&db, f->path, false, &version, &f->why), ERR_OK);
+	assert_int_equal(version, 3);
+	assert_int_equal(store_inspect_schema(db, version, &f->why), ERR_CORRUPT);
+	store_inspect_close(db);
+	char header[100];
+	int fd = open(f->path, O_RDWR);
+	assert_int_equal(pread(fd, header, sizeof(header), 0), 100);
+	assert_int_equal(store_inspect_header(f->path, &f->why), ERR_OK);
+	header[59] ^= 2; /* the encoding of texts */
+	assert_int_equal(pwrite(fd, header, sizeof(header), 0), 100);
+	close(fd);
+	assert_int_equal(store_inspect_header(f->path, &f->why), ERR_CORRUPT);
+	header[59] ^= 2;
+	fd = open(f->path, O_RDWR);
+	assert_int_equal(pwrite(fd, header, sizeof(header), 0), 100);
+	close(fd);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(rows_that_are_written, setup, teardown),
+	    cmocka_unit_test_setup_teardown(every_table, setup, teardown),
+	    cmocka_unit_test_setup_teardown(older_rows, setup, teardown),
+	    cmocka_unit_test_setup_teardown(changed_schema, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
