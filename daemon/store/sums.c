@@ -15,32 +15,33 @@
 /* What names a row, and what its checksum is over. What a device or token changes with each request is not in it. */
 struct summed {
 	const char *table, *columns;
+	bool rowid; /* it has one, which is the shortest way to a row */
 	size_t key_count;
 	const char *keys[KEYS_MAX];
 };
 
 static const struct summed summed[] = {
-    {"meta", "key, value", 1, {"key"}},
-    {"device", STORE_SUM_DEVICE, 1, {"id"}},
-    {"token", STORE_SUM_TOKEN, 1, {"id"}},
-    {"joined", "token, spki, device", 2, {"token", "spki"}},
-    {"device_key", STORE_SUM_KEY, 1, {"key"}},
-    {"device_claim", STORE_SUM_CLAIM, 2, {"device", "spki"}},
-    {"job", STORE_SUM_JOB, 1, {"id"}},
-    {"past_job", STORE_SUM_PAST, 1, {"id"}},
-    {"deleted_job", "id, at, owner", 1, {"id"}},
-    {"job_override", "job, overrides", 1, {"job"}},
-    {"round", STORE_SUM_ROUND, 2, {"job", "round"}},
-    {"round_metric", "job, round, name, mean, reports", 3, {"job", "round", "name"}},
-    {"round_figures", "job, round, figures", 2, {"job", "round"}},
-    {"round_override", "job, round, overrides", 2, {"job", "round"}},
-    {"best_model", "job, place, round, model, value", 2, {"job", "place"}},
-    {"accept", STORE_SUM_ACCEPT, 3, {"job", "round", "device"}},
-    {"model", STORE_SUM_MODEL, 1, {"id"}},
-    {"audit_detail", "seq, place, device", 2, {"seq", "place"}},
-    {"speed", STORE_SUM_SPEED, 3, {"job", "device", "slot"}},
-    {"sized", STORE_SUM_SIZED, 3, {"job", "round", "device"}},
-    {"task_out", STORE_SUM_OUT, 2, {"job", "device"}},
+    {"meta", "key, value", false, 1, {"key"}},
+    {"device", STORE_SUM_DEVICE, true, 1, {"id"}},
+    {"token", STORE_SUM_TOKEN, true, 1, {"id"}},
+    {"joined", "token, spki, device", false, 2, {"token", "spki"}},
+    {"device_key", STORE_SUM_KEY, false, 1, {"key"}},
+    {"device_claim", STORE_SUM_CLAIM, false, 2, {"device", "spki"}},
+    {"job", STORE_SUM_JOB, true, 1, {"id"}},
+    {"past_job", STORE_SUM_PAST, false, 1, {"id"}},
+    {"deleted_job", "id, at, owner", false, 1, {"id"}},
+    {"job_override", "job, overrides", false, 1, {"job"}},
+    {"round", STORE_SUM_ROUND, true, 2, {"job", "round"}},
+    {"round_metric", "job, round, name, mean, reports", false, 3, {"job", "round", "name"}},
+    {"round_figures", "job, round, figures", true, 2, {"job", "round"}},
+    {"round_override", "job, round, overrides", false, 2, {"job", "round"}},
+    {"best_model", "job, place, round, model, value", false, 2, {"job", "place"}},
+    {"accept", STORE_SUM_ACCEPT, true, 3, {"job", "round", "device"}},
+    {"model", STORE_SUM_MODEL, true, 1, {"id"}},
+    {"audit_detail", "seq, place, device", false, 2, {"seq", "place"}},
+    {"speed", STORE_SUM_SPEED, false, 3, {"job", "device", "slot"}},
+    {"sized", STORE_SUM_SIZED, false, 3, {"job", "round", "device"}},
+    {"task_out", STORE_SUM_OUT, false, 2, {"job", "device"}},
 };
 enum { TABLES = sizeof(summed) / sizeof(summed[0]) };
 
