@@ -14,41 +14,6 @@
 /* As many as a task offers: ENGINE_STEPS. */
 #define STEPS_MAX 16
 
-/* In the list of what was checked, a difference stands under its model's id with all bits turned. */
-static void
-turned(uint8_t out[32], const uint8_t id[32])
-{
-	for (int i = 0; i < 32; i++)
-		out[i] = (uint8_t)~id[i];
-}
-
-static void
-set_sound(struct models *m, const uint8_t to[32], bool sound)
-{
-	uint8_t key[32];
-
-	turned(key, to);
-	models_set_sound(m, key, sound);
-}
-
-void
-models_set_sound_of(struct models *m, enum models_kind kind, const uint8_t id[32], bool sound)
-{
-	if (kind == MODELS_KIND_DIFFERENCE)
-		set_sound(m, id, sound);
-	else if (kind == MODELS_KIND_MODEL)
-		models_set_sound(m, id, sound);
-}
-
-static bool
-is_sound(struct models *m, const uint8_t to[32])
-{
-	uint8_t key[32];
-
-	turned(key, to);
-	return models_is_sound(m, key);
-}
-
 enum err
 models_difference_write(struct models *m, struct difference *d, const void *payload,
     struct models_file **out, struct why *why)
@@ -143,20 +108,21 @@ models_difference_head(
 	return e;
 }
 
-/* The first time in a process a payload is hashed. */
+/* A payload is hashed the first time in a process, and when somebody has written to its file since. */
 static enum err
-check_payload(struct models *m, const struct difference *d, const uint8_t *payload, struct why *why)
+check_payload(struct models *m, const struct difference *d, const uint8_t *payload,
+    const struct models_stamp *stamp, struct why *why)
 {
 	uint8_t hash[HASH_LEN];
 
-	if (is_sound(m, d->to))
+	if (models_judged(m, d->to, MODELS_DIFFERENCE, stamp) == MODELS_SOUND)
 		return ERR_OK;
 	enum err e = hash_bytes(hash, payload, d->payload_bytes, m->stop);
 	if (e)
 		return err_set(why, e, "hash of a difference: %s", err_name(e));
 	if (memcmp(hash, d->payload_hash, sizeof(hash)) != 0)
 		return err_set(why, ERR_CORRUPT, "a difference does not match its hash");
-	set_sound(m, d->to, true);
+	models_found(m, d->to, MODELS_DIFFERENCE, stamp, true);
 	return ERR_OK;
 }
 
@@ -165,17 +131,21 @@ static enum err
 read_step(struct models *m, const uint8_t to[32], uint8_t *at, uint64_t room, uint64_t *bytes,
     struct why *why)
 {
+	struct models_stamp stamp;
 	struct difference d;
+	char path[PATH_MAX];
 	int fd;
 
-	enum err e = open_step(m, to, &fd, &d, why);
+	models_path(m, to, MODELS_DIFFERENCE, path);
+	enum err e = models_stamp_of(path, &stamp, why);
+	e = e ? e : open_step(m, to, &fd, &d, why);
 	if (e)
 		return e;
 	*bytes = DIFFERENCE_HEAD + d.payload_bytes;
 	e = *bytes <= room ? file_pread(fd, at, *bytes, 0)
 			   : err_set(why, ERR_CORRUPT, "a difference has changed");
 	close(fd);
-	return e ? e : check_payload(m, &d, at + DIFFERENCE_HEAD, why);
+	return e ? e : check_payload(m, &d, at + DIFFERENCE_HEAD, &stamp, why);
 }
 
 /* The way back from `to`: ids[0] is `to`, ids[i] what difference i - 1 comes from; *bytes of all. */
@@ -255,12 +225,14 @@ map_step(struct models *m, struct models_map *map, struct why *why)
 	struct difference d;
 
 	models_path(m, map->id, MODELS_DIFFERENCE, path);
-	enum err e = models_map_file(map, path, m->stop, why);
+	enum err e = models_stamp_of(path, &map->stamp, why);
+	if (!e)
+		e = models_map_file(map, path, m->stop, why);
 	if (!e)
 		e = check_head(map->data, map->bytes, map->id, &d, why);
 	if (e)
 		return e;
-	return check_payload(m, &d, map->data + DIFFERENCE_HEAD, why);
+	return check_payload(m, &d, map->data + DIFFERENCE_HEAD, &map->stamp, why);
 }
 
 enum err
@@ -269,17 +241,24 @@ models_difference_get(struct models *m, const uint8_t to[32], const uint8_t from
 {
 	static const uint8_t whole[32];
 	uint8_t ids[STEPS_MAX + 1][32];
+	struct models_stamp now = {.device = 0};
 	uint64_t bytes = 0;
 	size_t count = 0;
+	char path[PATH_MAX];
 
 	if (memcmp(from, whole, sizeof(whole)) == 0)
 		return ERR_NOTFOUND;
-	*out = models_find_map(m, to, from);
-	if (*out)
-		return ERR_OK;
 	enum err e = find_way(m, to, from, ids, &count, &bytes);
 	if (e)
 		return err_set(why, e, "%s", err_name(e));
+	/* One that was put together in memory is as it was checked. */
+	models_path(m, to, MODELS_DIFFERENCE, path);
+	e = count == 1 ? models_stamp_of(path, &now, why) : ERR_OK;
+	if (e)
+		return e;
+	*out = models_find_map(m, to, from, &now);
+	if (*out)
+		return ERR_OK;
 	struct models_map *map = calloc(1, sizeof(*map));
 	if (!map)
 		return err_set(why, ERR_NOMEM, "no memory");
@@ -299,7 +278,7 @@ models_difference_delete(struct models *m, const uint8_t to[32])
 {
 	char path[PATH_MAX];
 
-	set_sound(m, to, false);
+	models_forget(m, to, MODELS_DIFFERENCE);
 	models_path(m, to, MODELS_DIFFERENCE, path);
 	return unlink(path) == 0 || errno == ENOENT ? ERR_OK : err_errno(NULL, "remove");
 }

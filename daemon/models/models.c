@@ -87,71 +87,36 @@ models_close(struct models *m)
 	if (!m)
 		return;
 	pthread_mutex_destroy(&m->lock);
-	free(m->sound);
+	models_sound_free(m);
 	free(m);
 }
 
-/* --- what was checked */
-
-/* Place of id in the list, or its length. Lock held. */
-static size_t
-sound_at(const struct models *m, const uint8_t id[32])
-{
-	size_t i = 0;
-
-	while (i < m->sound_count && memcmp(m->sound[i], id, 32) != 0)
-		i++;
-	return i;
-}
-
-bool
-models_is_sound(struct models *m, const uint8_t id[32])
-{
-	pthread_mutex_lock(&m->lock);
-	bool sound = sound_at(m, id) < m->sound_count;
-	pthread_mutex_unlock(&m->lock);
-	return sound;
-}
-
-/* Room for one more. Lock held. */
-static bool
-sound_room(struct models *m)
-{
-	uint8_t(*grown)[32] = bytes_grow(m->sound, m->sound_count, &m->sound_room, sizeof(*grown));
-	if (grown)
-		m->sound = grown;
-	return grown;
-}
-
-/* Without memory it is checked again, which is no harm. */
-void
-models_set_sound(struct models *m, const uint8_t id[32], bool sound)
-{
-	pthread_mutex_lock(&m->lock);
-	size_t at = sound_at(m, id);
-	if (!sound && at < m->sound_count)
-		memmove(m->sound[at], m->sound[--m->sound_count], 32);
-	else if (sound && at == m->sound_count && sound_room(m))
-		memcpy(m->sound[m->sound_count++], id, 32);
-	pthread_mutex_unlock(&m->lock);
-}
-
-/* The bytes of a file that lay on the disk when this process began are not trusted: it may be cut or flipped. */
+/* The bytes of a file are not trusted unless this process has hashed them and nobody has written to it since: it may be cut or
+ * flipped. */
 static enum err
-check_bytes(struct models *m, const struct models_map *map, const uint8_t id[32], const char *path,
+check_bytes(struct models *m, struct models_map *map, const uint8_t id[32], const char *path,
     struct why *why)
 {
 	uint8_t hash[HASH_LEN];
+	struct models_stamp after;
 
-	if (models_is_sound(m, id))
+	const enum models_verdict known = models_judged(m, id, "", &map->stamp);
+	if (known == MODELS_SOUND)
 		return ERR_OK;
+	if (known == MODELS_DAMAGED)
+		return err_set(why, ERR_CORRUPT, "%s does not match its name", path);
 	enum err e = hash_bytes(hash, map->data, map->bytes, m->stop);
 	if (e)
 		return err_set(why, e, e == ERR_CLOSED ? "told to end" : "no memory");
-	if (memcmp(hash, id, HASH_LEN) != 0)
-		return err_set(why, ERR_CORRUPT, "%s does not match its name", path);
-	models_set_sound(m, id, true);
-	return ERR_OK;
+	bool sound = memcmp(hash, id, HASH_LEN) == 0;
+	e = models_stamp_of(path, &after, why);
+	if (!e && !models_stamp_same(&after, &map->stamp))
+		e = err_set(why, ERR_CORRUPT, "%s changed while it was hashed", path);
+	if (!e)
+		models_found(m, id, "", &after, sound);
+	if (!e && !sound)
+		e = err_set(why, ERR_CORRUPT, "%s does not match its name", path);
+	return e;
 }
 
 /* --- maps */
@@ -207,7 +172,9 @@ map_model(struct models *m, const uint8_t id[32], struct models_map **out, struc
 	if (!map)
 		return ERR_NOMEM;
 	models_path(m, id, "", path);
-	enum err e = models_map_file(map, path, m->stop, why);
+	enum err e = models_stamp_of(path, &map->stamp, why);
+	if (!e)
+		e = models_map_file(map, path, m->stop, why);
 	if (e == ERR_NOTFOUND)
 		err_set(why, e, "model %.16s: %s", path + strlen(m->dir) + 1, strerror(ENOENT));
 	else if (!e && map->bytes < MODELFILE_PREFIX)
@@ -227,13 +194,16 @@ map_model(struct models *m, const uint8_t id[32], struct models_map **out, struc
 	return ERR_OK;
 }
 
-/* Lock held. */
+/* Lock held. One whose file has changed is left to those who have it. */
 static struct models_map *
-find_map(struct models *m, const uint8_t id[32], const uint8_t from[32])
+find_map(
+    struct models *m, const uint8_t id[32], const uint8_t from[32], const struct models_stamp *now)
 {
 	struct models_map *map = m->maps;
 
-	while (map && (memcmp(map->id, id, 32) != 0 || memcmp(map->from, from, 32) != 0))
+	while (map &&
+	    (memcmp(map->id, id, 32) != 0 || memcmp(map->from, from, 32) != 0 ||
+		(now && !models_stamp_same(&map->stamp, now))))
 		map = map->next;
 	if (map)
 		map->refs++;
@@ -241,10 +211,11 @@ find_map(struct models *m, const uint8_t id[32], const uint8_t from[32])
 }
 
 struct models_map *
-models_find_map(struct models *m, const uint8_t id[32], const uint8_t from[32])
+models_find_map(
+    struct models *m, const uint8_t id[32], const uint8_t from[32], const struct models_stamp *now)
 {
 	pthread_mutex_lock(&m->lock);
-	struct models_map *map = find_map(m, id, from);
+	struct models_map *map = find_map(m, id, from, now);
 	pthread_mutex_unlock(&m->lock);
 	return map;
 }
@@ -253,7 +224,7 @@ struct models_map *
 models_link_map(struct models *m, struct models_map *fresh)
 {
 	pthread_mutex_lock(&m->lock);
-	struct models_map *map = find_map(m, fresh->id, fresh->from);
+	struct models_map *map = find_map(m, fresh->id, fresh->from, &fresh->stamp);
 	if (!map) {
 		fresh->owner = m;
 		fresh->refs = 1;
@@ -272,14 +243,36 @@ models_get(struct models *m, const uint8_t id[32], struct models_map **out, stru
 {
 	static const uint8_t whole[32];
 	struct models_map *fresh = NULL;
+	struct models_stamp now;
+	char path[PATH_MAX];
 
-	*out = models_find_map(m, id, whole);
-	if (*out)
+	models_path(m, id, "", path);
+	if (models_stamp_of(path, &now, NULL) == ERR_OK &&
+	    models_judged(m, id, "", &now) == MODELS_SOUND &&
+	    (*out = models_find_map(m, id, whole, &now)))
 		return ERR_OK;
 	/* Without the lock: reading a large file takes long, and I/O threads release maps. */
 	enum err e = map_model(m, id, &fresh, why);
 	if (!e)
 		*out = models_link_map(m, fresh);
+	return e;
+}
+
+enum err
+models_unchanged(struct models *m, const struct models_map *map, struct why *why)
+{
+	struct models_map *again = NULL;
+	struct models_stamp now;
+	char path[PATH_MAX];
+
+	models_path(m, map->id, "", path);
+	enum err e = models_stamp_of(path, &now, why);
+	if (e || models_stamp_same(&now, &map->stamp))
+		return e;
+	/* What has changed may have been a second name that a backup gave it. What was cut and put back is another file. */
+	e = now.inode == map->stamp.inode ? models_get(m, map->id, &again, why)
+					  : err_set(why, ERR_CORRUPT, "%s was changed", path);
+	models_map_release(again);
 	return e;
 }
 
@@ -317,7 +310,7 @@ models_adopt(struct models *m, int fd, const char *temp, const uint8_t id[32], s
 	models_path(m, id, "", path);
 	enum err e = file_commit(fd, temp, path, why);
 	if (!e)
-		models_set_sound(m, id, true);
+		models_wrote(m, id, "");
 	return e;
 }
 
@@ -372,7 +365,7 @@ models_still(struct models *m, const uint8_t id[32], struct why *why)
 enum err
 models_delete(struct models *m, const uint8_t id[32])
 {
-	models_set_sound(m, id, false);
+	models_forget(m, id, "");
 	enum err e = remove_file(m, id, "");
 	enum err d = models_difference_delete(m, id);
 	return e ? e : d;
@@ -461,6 +454,6 @@ models_state_check(struct models *m, const uint8_t hash[32], struct why *why)
 enum err
 models_state_delete(struct models *m, const uint8_t hash[32])
 {
-	models_set_sound(m, hash, false);
+	models_forget(m, hash, MODELS_STATE);
 	return remove_file(m, hash, MODELS_STATE);
 }

@@ -15,6 +15,12 @@
 struct models;
 struct stop;
 
+/* What the file system says of a file: another one once somebody has written to it. */
+struct models_stamp {
+	uint64_t device, inode, bytes;
+	int64_t written_s, written_ns, changed_s, changed_ns;
+};
+
 struct models_map {
 	uint8_t id[32];
 	/* Zeros, or: data are differences, and lead from this model to id; itself: data are a state. */
@@ -25,6 +31,7 @@ struct models_map {
 	struct tensor_table table; /* default roles; of a model */
 	/* private */
 	unsigned refs;
+	struct models_stamp stamp; /* as it was hashed; zeros: it has no file of its own */
 	struct models *owner,
 	    *joined; /* joined: where its bytes are counted, NULL: they lie in a file */
 	struct models_map *next;
@@ -36,11 +43,16 @@ void models_close(struct models *m);
 /* From now on what takes long ends with ERR_CLOSED when it is asked for. Before any other thread. */
 void models_until(struct models *m, struct stop *stop);
 
-/* Maps a model; each reference is released once. The first time in a process its bytes are hashed. ERR_NOTFOUND, or ERR_CORRUPT
- * if they do not match its name or its header does not parse. */
+/* Maps a model; each reference is released once. Its bytes are hashed the first time in a process, and again when somebody has written
+ * to the file since. ERR_NOTFOUND, or ERR_CORRUPT if they do not match its name or its header does not parse; else as file_map. */
 ERR_MUST_USE enum err models_get(
     struct models *m, const uint8_t id[32], struct models_map **out, struct why *why);
 void models_map_release(struct models_map *map); /* NULL is legal */
+/* Is the file behind a map still the one that was hashed? For who has read of it what must not be wrong. ERR_CORRUPT. */
+ERR_MUST_USE enum err models_unchanged(
+    struct models *m, const struct models_map *map, struct why *why);
+/* Somebody says that he was sent a model that does not match: the next models_get hashes it. False: one did so within five minutes. */
+bool models_doubt(struct models *m, const uint8_t id[32]);
 
 /* Writes a model from header and data durably; id receives its hash. */
 ERR_MUST_USE enum err models_put(struct models *m, const void *header, size_t header_len,

@@ -11,9 +11,8 @@ struct models {
 	char dir[PATH_MAX - 128];
 	pthread_mutex_t lock;
 	struct models_map *maps; /* those in use */
-	/* models whose bytes were seen to match their name in this process; likewise states and differences */
-	uint8_t (*sound)[32];
-	size_t sound_count, sound_room;
+	struct judged *judged; /* sound.c: files that were hashed in this process */
+	size_t judged_count, judged_room;
 	atomic_uint temp;
 	_Atomic uint64_t joined; /* bytes of differences that are put together in memory */
 	uint64_t joined_max; /* MODELS_JOINED_MAX */
@@ -21,10 +20,24 @@ struct models {
 };
 
 void models_path(const struct models *m, const uint8_t id[32], const char *suffix, char *out);
-bool models_is_sound(struct models *m, const uint8_t id[32]);
-void models_set_sound(struct models *m, const uint8_t id[32], bool sound);
-/* A reference to the map of id (of its difference to from, unless that is zeros) if it is in use already, or NULL. */
-struct models_map *models_find_map(struct models *m, const uint8_t id[32], const uint8_t from[32]);
+/* sound.c. What the file system says of a file now; as err_errno. */
+ERR_MUST_USE enum err models_stamp_of(const char *path, struct models_stamp *out, struct why *why);
+bool models_stamp_same(const struct models_stamp *a, const struct models_stamp *b);
+/* What the last hash of the file "<id><suffix>" found, if nobody has written to it since. */
+enum models_verdict { MODELS_UNKNOWN, MODELS_SOUND, MODELS_DAMAGED };
+enum models_verdict models_judged(
+    struct models *m, const uint8_t id[32], const char *suffix, const struct models_stamp *now);
+/* It was hashed, and had this stamp before and after. */
+void models_found(struct models *m, const uint8_t id[32], const char *suffix,
+    const struct models_stamp *seen, bool sound);
+/* We have just written it. */
+void models_wrote(struct models *m, const uint8_t id[32], const char *suffix);
+void models_forget(struct models *m, const uint8_t id[32], const char *suffix);
+void models_sound_free(struct models *m);
+/* A reference to the map of id (of its difference to from, unless that is zeros) if it is in use already and its file is still the
+ * same, or NULL. now: NULL for what has no file of its own. */
+struct models_map *models_find_map(
+    struct models *m, const uint8_t id[32], const uint8_t from[32], const struct models_stamp *now);
 /* Shares a fresh map, or frees it if another thread was quicker; returns the shared one. */
 struct models_map *models_link_map(struct models *m, struct models_map *fresh);
 /* Maps a file of the folder and reads all of it. ERR_CORRUPT if it is empty or no file, ERR_CLOSED. */
@@ -32,7 +45,4 @@ ERR_MUST_USE enum err models_map_file(
     struct models_map *map, const char *path, struct stop *stop, struct why *why);
 /* Frees a map that is not shared. */
 void models_unmap(struct models_map *map);
-/* Bytes that are not trusted any more, or have just been checked; of a difference by its model. */
-void models_set_sound_of(struct models *m, enum models_kind kind, const uint8_t id[32], bool sound);
-
 #endif

@@ -105,7 +105,7 @@ models_file_keep(
 	f->path[0] = '\0';
 	if (kind == MODELS_KIND_DIFFERENCE)
 		FAULT("difference.written");
-	models_set_sound_of(f->m, kind, id, true);
+	models_wrote(f->m, id, suffixes[kind]);
 	return ERR_OK;
 }
 

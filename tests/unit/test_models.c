@@ -83,6 +83,28 @@ path_of(const struct fixture *f, const uint8_t id[32], const char *suffix, char 
 	snprintf(out, 160, "%s/%s%s", f->dir, hex, suffix);
 }
 
+/* Turns one bit and dates the file back, as nobody but a disk would. */
+static void
+flip(const char *path)
+{
+	struct stat st, now;
+	uint8_t byte;
+
+	assert_int_equal(stat(path, &st), 0);
+	int fd = open(path, O_RDWR);
+	assert_int_equal(pread(fd, &byte, 1, st.st_size - 1), 1);
+	byte ^= 1;
+	/* The file system's clock goes by steps. */
+	do {
+		assert_int_equal(pwrite(fd, &byte, 1, st.st_size - 1), 1);
+		const struct timespec times[2] = {st.st_atim, st.st_mtim};
+		assert_int_equal(futimens(fd, times), 0);
+		assert_int_equal(fstat(fd, &now), 0);
+	} while (
+	    now.st_ctim.tv_sec == st.st_ctim.tv_sec && now.st_ctim.tv_nsec == st.st_ctim.tv_nsec);
+	close(fd);
+}
+
 static void
 put_and_get(void **state)
 {
@@ -318,7 +340,7 @@ optimizer_state(void **state)
 	assert_int_equal(files_in(f->dir), 0);
 }
 
-/* Devices ask for a state one after the other: its bytes are hashed once in a process, and at the next start again. */
+/* Devices ask for a state one after the other: its bytes are hashed once, and again when somebody has written to the file. */
 static void
 state_hashed_once(void **state)
 {
@@ -331,13 +353,12 @@ state_hashed_once(void **state)
 	assert_int_equal(models_state_put(f->m, v, 4, hash, &f->why), ERR_OK);
 	assert_int_equal(models_state_map(f->m, hash, &map, &f->why), ERR_OK);
 	models_map_release(map);
-	path_of(f, hash, ".state", path);
-	int fd = open(path, O_WRONLY);
-	assert_int_equal(file_pwrite(fd, "\1", 1, 15), ERR_OK);
-	close(fd);
-	/* That it is not found shows that nothing was hashed. */
+	assert_int_equal(f->m->judged_count, 1);
 	assert_int_equal(models_state_map(f->m, hash, &map, &f->why), ERR_OK);
 	models_map_release(map);
+	path_of(f, hash, ".state", path);
+	flip(path);
+	assert_int_equal(models_state_map(f->m, hash, &map, &f->why), ERR_CORRUPT);
 	models_close(f->m);
 	assert_int_equal(models_open(&f->m, f->dir, &f->why), ERR_OK);
 	assert_int_equal(models_state_map(f->m, hash, &map, &f->why), ERR_CORRUPT);
@@ -441,17 +462,91 @@ many_sound(void **state)
 
 	for (unsigned i = 0; i < 5000; i++) {
 		memcpy(id, &i, sizeof(i));
-		models_set_sound(f->m, id, true);
-		assert_int_equal(f->m->sound_count, i + 1);
-		assert_true(f->m->sound_room > i);
+		models_found(f->m, id, "", &(struct models_stamp){.inode = i}, true);
+		assert_int_equal(f->m->judged_count, i + 1);
+		assert_true(f->m->judged_room > i);
 	}
 	for (unsigned i = 0; i < 5000; i++) {
 		memcpy(id, &i, sizeof(i));
-		assert_true(models_is_sound(f->m, id));
-		models_set_sound(f->m, id, false);
-		assert_false(models_is_sound(f->m, id));
+		const struct models_stamp stamp = {.inode = i};
+		assert_int_equal(models_judged(f->m, id, "", &stamp), MODELS_SOUND);
+		assert_int_equal(models_judged(f->m, id, ".state", &stamp), MODELS_UNKNOWN);
+		models_forget(f->m, id, "");
+		assert_int_equal(models_judged(f->m, id, "", &stamp), MODELS_UNKNOWN);
 	}
-	assert_int_equal(f->m->sound_count, 0);
+	assert_int_equal(f->m->judged_count, 0);
+}
+
+/* A file that somebody changes while this process runs is hashed again before it is used, also while others have it. */
+static void
+changed_while_running(void **state)
+{
+	struct fixture *f = *state;
+	struct models_map *map = NULL, *again = NULL;
+	char path[160], aside[180];
+	uint8_t id[32];
+
+	put(f, 0.5f, id);
+	path_of(f, id, "", path);
+	assert_int_equal(models_get(f->m, id, &map, &f->why), ERR_OK);
+	assert_int_equal(models_unchanged(f->m, map, &f->why), ERR_OK);
+	flip(path);
+	assert_int_equal(models_get(f->m, id, &again, &f->why), ERR_CORRUPT);
+	assert_int_equal(models_unchanged(f->m, map, &f->why), ERR_CORRUPT);
+	flip(path);
+	assert_int_equal(models_get(f->m, id, &again, &f->why), ERR_OK);
+	models_map_release(again);
+	assert_int_equal(models_unchanged(f->m, map, &f->why), ERR_OK);
+	/* Gone, and back. */
+	snprintf(aside, sizeof(aside), "%s.aside", path);
+	assert_int_equal(rename(path, aside), 0);
+	assert_int_equal(models_get(f->m, id, &again, &f->why), ERR_NOTFOUND);
+	assert_int_equal(rename(aside, path), 0);
+	assert_int_equal(models_get(f->m, id, &again, &f->why), ERR_OK);
+	models_map_release(again);
+	assert_int_equal(truncate(path, 100), 0);
+	assert_int_equal(models_get(f->m, id, &again, &f->why), ERR_CORRUPT);
+	models_map_release(map);
+	assert_int_equal(models_get(f->m, id, &again, &f->why), ERR_CORRUPT);
+}
+
+/* The same of optimizer states. */
+static void
+changed_state(void **state)
+{
+	static const float numbers[4] = {1, 2, 3, 4};
+	struct fixture *f = *state;
+	struct models_map *map = NULL, *again = NULL;
+	char path[160];
+	uint8_t hash[32];
+
+	assert_int_equal(models_state_put(f->m, numbers, 4, hash, &f->why), ERR_OK);
+	path_of(f, hash, ".state", path);
+	assert_int_equal(models_state_map(f->m, hash, &map, &f->why), ERR_OK);
+	flip(path);
+	assert_int_equal(models_state_map(f->m, hash, &again, &f->why), ERR_CORRUPT);
+	flip(path);
+	assert_int_equal(models_state_map(f->m, hash, &again, &f->why), ERR_OK);
+	models_map_release(again);
+	models_map_release(map);
+}
+
+/* Who was sent something else is believed so far that the file is hashed: once in a while. */
+static void
+doubted(void **state)
+{
+	struct fixture *f = *state;
+	struct models_map *map = NULL;
+	uint8_t id[32], other[32];
+
+	put(f, 0.5f, id);
+	put(f, 1.5f, other);
+	assert_true(models_doubt(f->m, id));
+	assert_false(models_doubt(f->m, id));
+	assert_true(models_doubt(f->m, other));
+	assert_int_equal(models_get(f->m, id, &map, &f->why), ERR_OK);
+	models_map_release(map);
+	assert_false(models_doubt(f->m, id));
 }
 
 #define WITH_MODELS(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -520,6 +615,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    WITH_MODELS(many_sound),
+	    WITH_MODELS(changed_while_running),
+	    WITH_MODELS(changed_state),
+	    WITH_MODELS(doubted),
 	    WITH_MODELS(put_and_get),
 	    WITH_MODELS(same_bytes_same_id),
 	    WITH_MODELS(shared),

@@ -1,0 +1,145 @@
+/* What was hashed of which file, so that it is hashed again only when something has written to it. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "bytes.h"
+#include "clock.h"
+#include "models_inside.h"
+
+#define DOUBT_MS 300000
+
+struct judged {
+	uint8_t id[32];
+	char suffix[8];
+	enum models_verdict verdict;
+	struct models_stamp stamp;
+	uint64_t doubted_ms; /* when somebody's doubt last made us hash it; 0: never */
+};
+
+enum err
+models_stamp_of(const char *path, struct models_stamp *out, struct why *why)
+{
+	struct stat st;
+
+	*out = (struct models_stamp){.device = 0};
+	if (stat(path, &st) != 0)
+		return err_errno(why, "%s", path);
+	*out = (struct models_stamp){
+	    .device = st.st_dev,
+	    .inode = st.st_ino,
+	    .bytes = (uint64_t)st.st_size,
+	    .written_s = st.st_mtim.tv_sec,
+	    .written_ns = st.st_mtim.tv_nsec,
+	    .changed_s = st.st_ctim.tv_sec,
+	    .changed_ns = st.st_ctim.tv_nsec,
+	};
+	return ERR_OK;
+}
+
+bool
+models_stamp_same(const struct models_stamp *a, const struct models_stamp *b)
+{
+	return a->device == b->device && a->inode == b->inode && a->bytes == b->bytes &&
+	    a->written_s == b->written_s && a->written_ns == b->written_ns &&
+	    a->changed_s == b->changed_s && a->changed_ns == b->changed_ns;
+}
+
+/* Lock held. NULL: there is none. */
+static struct judged *
+find(const struct models *m, const uint8_t id[32], const char *suffix)
+{
+	for (size_t i = 0; i < m->judged_count; i++)
+		if (memcmp(m->judged[i].id, id, 32) == 0 &&
+		    strcmp(m->judged[i].suffix, suffix) == 0)
+			return &m->judged[i];
+	return NULL;
+}
+
+/* Lock held. NULL: no memory, and it is checked again, which is no harm. */
+static struct judged *
+find_or_make(struct models *m, const uint8_t id[32], const char *suffix)
+{
+	struct judged *j = find(m, id, suffix);
+
+	if (j)
+		return j;
+	struct judged *grown =
+	    bytes_grow(m->judged, m->judged_count, &m->judged_room, sizeof(*grown));
+	if (!grown)
+		return NULL;
+	m->judged = grown;
+	j = &m->judged[m->judged_count++];
+	*j = (struct judged){.verdict = MODELS_UNKNOWN};
+	memcpy(j->id, id, 32);
+	strncpy(j->suffix, suffix, sizeof(j->suffix) - 1);
+	return j;
+}
+
+enum models_verdict
+models_judged(
+    struct models *m, const uint8_t id[32], const char *suffix, const struct models_stamp *now)
+{
+	pthread_mutex_lock(&m->lock);
+	const struct judged *j = find(m, id, suffix);
+	enum models_verdict verdict =
+	    j && models_stamp_same(&j->stamp, now) ? j->verdict : MODELS_UNKNOWN;
+	pthread_mutex_unlock(&m->lock);
+	return verdict;
+}
+
+void
+models_found(struct models *m, const uint8_t id[32], const char *suffix,
+    const struct models_stamp *seen, bool sound)
+{
+	pthread_mutex_lock(&m->lock);
+	struct judged *j = find_or_make(m, id, suffix);
+	if (j) {
+		j->verdict = sound ? MODELS_SOUND : MODELS_DAMAGED;
+		j->stamp = *seen;
+	}
+	pthread_mutex_unlock(&m->lock);
+}
+
+void
+models_wrote(struct models *m, const uint8_t id[32], const char *suffix)
+{
+	struct models_stamp now;
+	char path[PATH_MAX];
+
+	models_path(m, id, suffix, path);
+	if (models_stamp_of(path, &now, NULL) == ERR_OK)
+		models_found(m, id, suffix, &now, true);
+}
+
+void
+models_forget(struct models *m, const uint8_t id[32], const char *suffix)
+{
+	pthread_mutex_lock(&m->lock);
+	struct judged *j = find(m, id, suffix);
+	if (j)
+		*j = m->judged[--m->judged_count];
+	pthread_mutex_unlock(&m->lock);
+}
+
+void
+models_sound_free(struct models *m)
+{
+	free(m->judged);
+}
+
+bool
+models_doubt(struct models *m, const uint8_t id[32])
+{
+	const uint64_t now = clock_ms() + 1;
+
+	pthread_mutex_lock(&m->lock);
+	struct judged *j = find_or_make(m, id, "");
+	bool due = j && (j->doubted_ms == 0 || now - j->doubted_ms >= DOUBT_MS);
+	if (due) {
+		j->doubted_ms = now;
+		j->verdict = MODELS_UNKNOWN;
+	}
+	pthread_mutex_unlock(&m->lock);
+	return due;
+}
