@@ -125,6 +125,17 @@ may_read(struct exchange *x, const uint8_t id[32])
 	return may;
 }
 
+/* Jobs that start from it wait until it is back. */
+static void
+tell(struct exchange *x, enum engine_lack_kind kind, const uint8_t id[32], enum err e,
+    const struct why *why)
+{
+	struct engine_lack lack = {.kind = kind};
+
+	memcpy(lack.id, id, 32);
+	engine_lacks(x->services->engine, &lack, e, why);
+}
+
 void
 api_model_get(struct exchange *x)
 {
@@ -136,6 +147,8 @@ api_model_get(struct exchange *x)
 	bool known = hex_decode(id, sizeof(id), x->param[0], strlen(x->param[0])) &&
 	    (reader || may_read(x, id));
 	enum err e = known ? models_get(x->services->models, id, &map, &why) : ERR_NOTFOUND;
+	if (known && e)
+		tell(x, LACKS_MODEL, id, e, &why);
 	/* A file that a job's device may have, and that is gone, is our fault: no final answer. */
 	if (e == ERR_NOTFOUND && known && !reader)
 		e = ERR_CORRUPT;
@@ -183,6 +196,8 @@ api_state_get(struct exchange *x)
 	    ((x->who.roles & ROLE_READERS) ||
 		engine_variate_may_read(x->services->engine, x->who.device, id));
 	enum err e = known ? models_state_map(x->services->models, id, &map, &why) : ERR_NOTFOUND;
+	if (known && e)
+		tell(x, LACKS_STATE, id, e, &why);
 	answer(x, e, map, x->param[0],
 	    &(struct missing){PROBLEM_NOT_FOUND, "no such state, or not for this device"}, &why);
 }

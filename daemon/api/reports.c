@@ -39,6 +39,7 @@ engine_json(const struct services *s)
 	for (enum job_state i = JOB_RUNNING; i <= JOB_STOPPED; i++)
 		json_add_u64(jobs, states_job_name(i), r.jobs[i]);
 	json_add(v, "jobs", jobs);
+	json_add_u64(v, "jobs_lacking", r.jobs_lacking);
 	json_add_u64(v, "tasks_total", r.tasks_total);
 	json_add_u64(v, "tasks_aborted_total", r.tasks_aborted_total);
 	json_add_u64(v, "deltas_total", r.deltas_total);

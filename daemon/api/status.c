@@ -44,6 +44,7 @@ api_ready(struct exchange *x)
 {
 	struct json *v = json_object();
 	struct health_report state;
+	struct engine_report jobs;
 
 	ready_report(x->services, &state);
 	json_add_string(v, "status", state.reason ? "not ready" : "ready");
@@ -55,6 +56,9 @@ api_ready(struct exchange *x)
 		json_add_seconds(v, "since", state.since_seconds);
 	if (!state.reason)
 		add_warning(x->services, v);
+	engine_report(x->services->engine, &jobs);
+	if (jobs.jobs_lacking > 0)
+		json_add_u64(v, "jobs_lacking", jobs.jobs_lacking);
 	exchange_json(x, state.reason ? 503 : 200, v);
 	if (state.reason)
 		exchange_header(x, "Retry-After", "2");

@@ -335,6 +335,8 @@ give_up(struct engine *g, struct engine_job *j, struct invite *v, struct abort_c
 	engine_share_end(g, j, v);
 	engine_late_returned(g, j, v);
 	standing_gave_up(g->services->registry, v->device, j->place, cause.reason);
+	if (cause.reason == ABORT_BAD_MODEL)
+		engine_doubt(g, j->row.base);
 	g->report.tasks_aborted_total++;
 	hex_encode(hex, v->device, 8);
 	if (out)

@@ -2,15 +2,21 @@
 #include "clock.h"
 #include "engine_inside.h"
 #include "health.h"
+#include "hex.h"
 #include "log.h"
+#include "models.h"
 #include "spent.h"
+#include "spool.h"
+#include "worker.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define RETRY_MS 1000
 #define RETRY_FIRST_MS 1000
 #define RETRY_LONGEST_MS 60000
+#define LACK_FIRST_MS ((uint64_t)1000)
 
 /* Lock held. */
 static void
@@ -260,8 +266,278 @@ set_aside(struct engine *g, struct engine_job *j, const struct why *why)
 	engine_set_state(g, j, JOB_PAUSED, why->text);
 }
 
+/* --- files that are gone, damaged, or cannot be read */
+
+struct lack_words {
+	const char *file, *remedy;
+};
+
+static struct lack_words
+words_of(enum engine_lack_kind kind)
+{
+	switch (kind) {
+	case LACKS_STATE:
+		return (struct lack_words){"optimizer state", "put it back from a backup"};
+	case LACKS_DELTA:
+		return (struct lack_words){
+		    "delta", "put it back, or give it up: rivuletd check --repair"};
+	default:
+		return (struct lack_words){"model", "put it back from a backup"};
+	}
+}
+
+static const char *
+fault_of(enum err e)
+{
+	switch (e) {
+	case ERR_NOTFOUND:
+		return "gone";
+	case ERR_CORRUPT:
+		return "damaged";
+	default:
+		return "not to be read";
+	}
+}
+
+/* In memory only: a start looks by itself. A round that was being folded is open again, with what it has, and is folded again when the
+ * job goes on. Lock held. */
+static void
+begin_lack(struct engine *g, struct engine_job *j, const struct engine_lack *lack, enum err e,
+    const struct why *why)
+{
+	const struct lack_words w = words_of(lack->kind);
+	uint32_t accepted = j->round.accepted;
+	bool folding = j->round.state == ROUND_FOLDING;
+	char reason[sizeof(j->reason)], hex[17];
+
+	log_event(LOG_LEVEL_ERROR, "job.damaged", LOG_S("job", j->hex), LOG_S("name", j->name),
+	    LOG_U("round", j->row.round), LOG_S("why", why->text));
+	hex_encode(hex, lack->id, 8);
+	snprintf(reason, sizeof(reason), "%s %s is %s: %s", w.file, hex, fault_of(e), w.remedy);
+	engine_step(g, j, ROUND_PAUSE, 0);
+	if (folding)
+		engine_step(g, j, ROUND_BEGIN, accepted);
+	engine_note_state(g, j, JOB_PAUSED, reason);
+	g->report.jobs_lacking++;
+	j->lack = *lack;
+	j->lack_looks = 0;
+	j->lack_ms = 0;
+	wake_ring(&g->services->wake);
+}
+
 void
-engine_fold_failed(struct engine *g, const struct engine_fold *f, enum err e, const struct why *why)
+engine_lack_nothing(struct engine *g, struct engine_job *j)
+{
+	g->report.jobs_lacking -= j->lack.kind != LACKS_NOTHING;
+	j->lack.kind = LACKS_NOTHING;
+}
+
+/* Lock held. What is being folded finds out by itself. */
+static bool
+starts_from(const struct engine_job *j, const struct engine_lack *lack)
+{
+	if (j->state != JOB_RUNNING || !j->work || j->round.state == ROUND_FOLDING ||
+	    j->round.state == ROUND_ENDED)
+		return false;
+	return memcmp(lack->kind == LACKS_MODEL ? j->row.base : j->row.optimizer_state, lack->id,
+		   32) == 0;
+}
+
+/* Does a failure tell of the file, not of the moment? */
+static bool
+tells_of_file(enum err e)
+{
+	return e == ERR_NOTFOUND || e == ERR_CORRUPT || e == ERR_DENIED || e == ERR_IO ||
+	    e == ERR_INVALID || e == ERR_LIMIT;
+}
+
+void
+engine_lacks(struct engine *g, const struct engine_lack *lack, enum err e, const struct why *why)
+{
+	unsigned seen = 0;
+
+	if (!tells_of_file(e))
+		return;
+	lock_take(&g->lock);
+	for (struct engine_job *j = g->jobs; j; j = engine_next(g, j, &seen))
+		if (starts_from(j, lack))
+			begin_lack(g, j, lack, e, why);
+	lock_release(&g->lock);
+}
+
+void
+engine_doubt(struct engine *g, const uint8_t model[32])
+{
+	if (g->doubt_count < ENGINE_DOUBTS)
+		memcpy(g->doubts[g->doubt_count++], model, 32);
+}
+
+static enum err
+look_at_delta(const struct services *s, const uint8_t task[16], struct why *why)
+{
+	struct delta_file f;
+
+	enum err e = spool_read(s->spool, task, NULL, &f, why);
+	if (e)
+		return e;
+	e = spool_verify(s->spool, task, &f, why);
+	delta_file_close(&f);
+	return e;
+}
+
+static enum err
+look_at_file(const struct services *s, const struct engine_lack *lack, struct why *why)
+{
+	switch (lack->kind) {
+	case LACKS_MODEL:
+		return models_check(s->models, lack->id, "", why);
+	case LACKS_STATE:
+		return models_check(s->models, lack->id, MODELS_STATE, why);
+	case LACKS_DELTA:
+		return look_at_delta(s, lack->id, why);
+	default:
+		return ERR_OK;
+	}
+}
+
+/* Of the jobs as they are at one moment: what they wait for, and what their open rounds start from. */
+struct wanted {
+	uint8_t job[16];
+	bool waits;
+	struct engine_lack lack;
+};
+
+static void
+want(struct wanted *to, const struct engine_job *j, bool waits, const struct engine_lack *lack)
+{
+	memcpy(to->job, j->id, 16);
+	to->waits = waits;
+	to->lack = *lack;
+}
+
+/* Lock held. At most two of a job. */
+static size_t
+wants_of(const struct engine_job *j, uint64_t now, struct wanted *to)
+{
+	static const uint8_t none[32];
+	struct engine_lack base = {.kind = LACKS_MODEL}, state = {.kind = LACKS_STATE};
+	size_t n = 0;
+
+	memcpy(base.id, j->row.base, 32);
+	memcpy(state.id, j->row.optimizer_state, 32);
+	if (j->lack.kind && j->lack_ms <= now)
+		want(&to[n++], j, true, &j->lack);
+	if (starts_from(j, &base)) {
+		want(&to[n++], j, false, &base);
+		if (memcmp(state.id, none, 32) != 0)
+			want(&to[n++], j, false, &state);
+	}
+	return n;
+}
+
+static struct wanted *
+list_wanted(struct engine *g, size_t *count)
+{
+	uint64_t now = clock_ms();
+
+	*count = 0;
+	lock_take(&g->lock);
+	size_t room = g->job_count;
+	struct wanted *list = calloc(room + 1, 2 * sizeof(*list));
+	/* No lock is given away: the list has room for these jobs. */
+	for (struct engine_job *j = g->jobs; j && list && room-- > 0; j = j->next)
+		*count += wants_of(j, now, list + *count);
+	lock_release(&g->lock);
+	return list;
+}
+
+/* The file is back, or is not. */
+static void
+end_lack(struct engine *g, const struct wanted *w, bool sound)
+{
+	lock_take(&g->lock);
+	struct engine_job *j = engine_find(g, w->job);
+	bool same = j && memcmp(&j->lack, &w->lack, sizeof(w->lack)) == 0;
+	if (same && !sound) {
+		uint64_t pause = LACK_FIRST_MS << (j->lack_looks < 5 ? j->lack_looks : 5);
+		/* One that is gone costs nothing to look for. */
+		j->lack_looks += w->lack.kind == LACKS_DELTA;
+		j->lack_ms = clock_ms() + pause;
+	} else if (same) {
+		log_event(LOG_LEVEL_INFO, "job.mended", LOG_S("job", j->hex),
+		    LOG_S("name", j->name), LOG_U("round", j->row.round));
+		engine_lack_nothing(g, j);
+		engine_note_state(g, j, JOB_RUNNING, "");
+		engine_step(g, j, ROUND_RESUME, 0);
+	}
+	lock_release(&g->lock);
+	if (same && sound)
+		wake_ring(&g->services->wake);
+}
+
+/* Each device's word costs a hash at most, and one in five minutes. */
+static void
+look_at_doubts(struct engine *g)
+{
+	uint8_t doubts[ENGINE_DOUBTS][32];
+
+	lock_take(&g->lock);
+	size_t count = g->doubt_count;
+	memcpy(doubts, g->doubts, sizeof(doubts));
+	g->doubt_count = 0;
+	lock_release(&g->lock);
+	for (size_t i = 0; i < count; i++) {
+		struct engine_lack lack = {.kind = LACKS_MODEL};
+		struct why why = {""};
+		memcpy(lack.id, doubts[i], 32);
+		if (!models_doubt(g->services->models, lack.id))
+			continue;
+		enum err e = look_at_file(g->services, &lack, &why);
+		if (e)
+			engine_lacks(g, &lack, e, &why);
+	}
+}
+
+/* On a worker. */
+static void
+look_after(void *arg)
+{
+	struct engine *g = arg;
+	size_t count;
+
+	look_at_doubts(g);
+	struct wanted *list = list_wanted(g, &count);
+	for (size_t i = 0; i < count && !g->stopping; i++) {
+		struct why why = {""};
+		enum err e = look_at_file(g->services, &list[i].lack, &why);
+		if (list[i].waits)
+			end_lack(g, &list[i], !e);
+		else if (e)
+			engine_lacks(g, &list[i].lack, e, &why);
+	}
+	free(list);
+	lock_take(&g->lock);
+	g->looking = false;
+	lock_release(&g->lock);
+}
+
+void
+engine_look_after(struct engine *g)
+{
+	lock_take(&g->lock);
+	bool begin = g->started && !g->stopping && !g->looking;
+	g->looking |= begin;
+	lock_release(&g->lock);
+	if (!begin || worker_submit(g->services->pool, look_after, g) == ERR_OK)
+		return;
+	lock_take(&g->lock);
+	g->looking = false;
+	lock_release(&g->lock);
+}
+
+void
+engine_fold_failed(struct engine *g, const struct engine_fold *f, const struct engine_lack *lack,
+    enum err e, const struct why *why)
 {
 	struct engine_job *j = f->job;
 	bool passes = health_passes(e);
@@ -271,6 +547,8 @@ engine_fold_failed(struct engine *g, const struct engine_fold *f, enum err e, co
 	lock_take(&g->lock);
 	if (j->round.state == ROUND_FOLDING && passes)
 		fold_later(g, j, why);
+	else if (j->round.state == ROUND_FOLDING && lack->kind && j->state == JOB_RUNNING)
+		begin_lack(g, j, lack, e, why);
 	else if (j->round.state == ROUND_FOLDING)
 		set_aside(g, j, why);
 	lock_release(&g->lock);

@@ -322,6 +322,19 @@ struct engine_fold {
 	struct best best; /* likewise */
 	uint64_t measured; /* buffered, by devices: the last round whose base has a figure */
 };
+/* A file that a job needs and that is gone, damaged, or cannot be read. */
+enum engine_lack_kind { LACKS_NOTHING, LACKS_MODEL, LACKS_STATE, LACKS_DELTA };
+struct engine_lack {
+	enum engine_lack_kind kind;
+	uint8_t id[32]; /* of a delta: its task, and zeros */
+};
+/* Whoever opened such a file says why that failed. Jobs whose open round needs it wait, in memory only, until it is there and sound
+ * again: engine_look_after looks. Failures that pass with the machine's are not meant, but for those of the disk. */
+void engine_lacks(
+    struct engine *g, const struct engine_lack *lack, enum err e, const struct why *why);
+/* Looks, on a worker, whether files that jobs wait for are back; whether those that open rounds start from are still there and as
+ * they were; and at models that devices call damaged. Call every few seconds. */
+void engine_look_after(struct engine *g);
 /* Is the job running or paused? What is made for its sake alone need not be, once it is over. */
 bool engine_job_lives(struct engine *g, const struct engine_job *j);
 /* What comes of it. */
@@ -373,8 +386,8 @@ void engine_drop_leftover(const struct services *s, const uint8_t model[32]);
 void engine_steps_gone(struct engine *g, const uint8_t job[16], const uint8_t model[32]);
 /* The fold itself failed. If that passes (health_passes), the round is folded again after a pause; else (a damaged delta or model)
  * the job is paused with the reason and the round stays open. */
-void engine_fold_failed(
-    struct engine *g, const struct engine_fold *f, enum err e, const struct why *why);
+void engine_fold_failed(struct engine *g, const struct engine_fold *f,
+    const struct engine_lack *lack, enum err e, const struct why *why);
 /* Whoever got f from engine_start's fold is done with it, and with what belongs to its round. */
 void engine_fold_end(struct engine *g, const struct engine_fold *f);
 /* What failed may work now: rounds that wait to be folded again wait no longer. */

@@ -124,6 +124,9 @@ struct engine_job {
 	enum job_state state;
 	char reason[STORE_REASON_MAX];
 	bool aside; /* what it needs could not be read: nothing of it is removed */
+	struct engine_lack lack; /* what it waits for; it is paused for that alone */
+	unsigned lack_looks; /* in vain */
+	uint64_t lack_ms; /* of the next look */
 	struct round round; /* engine_step alone changes it */
 	bool asked; /* since the coordinator started, by a device that its rounds can use */
 	uint8_t (*evaluators)[32]; /* of those, who evaluates: sorted, no more than the quorum */
@@ -158,6 +161,8 @@ struct engine_job {
 	uint64_t fold_retry_ms; /* when it is folded again; 0: it does not wait for that */
 };
 
+#define ENGINE_DOUBTS 16
+
 struct engine {
 	const struct services *services;
 	uint8_t task_key[32];
@@ -176,6 +181,9 @@ struct engine {
 	struct engine_reservation *reserved; /* the oldest first */
 	struct tails tails; /* under a lock of its own */
 	bool started, stopping;
+	bool looking; /* a worker looks after files */
+	uint8_t doubts[ENGINE_DOUBTS][32]; /* models that devices say are damaged */
+	size_t doubt_count;
 	uint64_t look_ms; /* before that no round and no fold waits for the time */
 	uint64_t stuck_ms; /* when to look again whether jobs move */
 	uint64_t stuck[STUCK_KINDS]; /* jobs, by what is said of them */
@@ -198,6 +206,10 @@ void engine_drop_gone(struct engine *g);
 unsigned engine_step(struct engine *g, struct engine_job *j, enum round_event event, uint32_t arg);
 /* What the round would answer, as it stands. No lock. */
 unsigned engine_foresee(struct engine *g, const struct engine_job *j, enum round_event event);
+/* A device says that the base is damaged: it is hashed some time. Lock held. */
+void engine_doubt(struct engine *g, const uint8_t model[32]);
+/* A person decides about the job: it waits for no file any more. Lock held. */
+void engine_lack_nothing(struct engine *g, struct engine_job *j);
 /* The first task expires then. Lock held. */
 void engine_expire_at(struct engine *g, struct engine_job *j, uint64_t ms);
 /* The round is folded again then, if it still waits for it. Lock held. */

@@ -194,6 +194,7 @@ carry_out_on(struct engine *g, struct engine_job *j, struct command *c)
 	/* A stop wins over a fold that ended the job meanwhile, in memory as in the store. */
 	if (!states_job_lives(j->state) && c->state != JOB_STOPPED)
 		return;
+	engine_lack_nothing(g, j);
 	engine_note_state(g, j, c->state, c->reason);
 	if (c->state == JOB_STOPPED)
 		engine_step(g, j, ROUND_STOP, 0);

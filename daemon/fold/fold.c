@@ -152,6 +152,8 @@ open_all(struct fold *w, struct why *why)
 			return err_set(why, in->e, "told to end");
 		if (!engine_job_lives(w->services->engine, w->f->job))
 			return err_set(why, in->e, "the job was stopped");
+		w->lack.kind = LACKS_DELTA;
+		memcpy(w->lack.id, in->task, sizeof(in->task));
 		hex_encode(task, in->task, sizeof(in->task));
 		hex_encode(device, in->device, sizeof(in->device));
 		log_event(LOG_LEVEL_ERROR, "delta.damaged", LOG_S("job", w->f->job_hex),
@@ -161,6 +163,24 @@ open_all(struct fold *w, struct why *why)
 		    why, in->e, "delta %s of device %.16s: %.150s", task, device, in->why.text);
 	}
 	return ERR_OK;
+}
+
+/* The file that made the round fail. */
+static void
+fold_lacks(struct fold *w, enum engine_lack_kind kind, const uint8_t id[32])
+{
+	w->lack.kind = kind;
+	memcpy(w->lack.id, id, 32);
+}
+
+enum err
+fold_base(struct fold *w, struct why *why)
+{
+	enum err e = models_get(w->services->models, w->f->row.base, &w->base, why);
+
+	if (e)
+		fold_lacks(w, LACKS_MODEL, w->f->row.base);
+	return e;
 }
 
 enum err
@@ -273,8 +293,11 @@ prepare_optimizer(struct fold *w, struct why *why)
 		return err_set(why, ERR_NOMEM, "no memory for the optimizer's state");
 	if (memcmp(w->f->row.optimizer_state, none, 32) == 0)
 		return start_state(w, floats);
-	return models_state_get(
-	    w->services->models, w->f->row.optimizer_state, s->state, floats, why);
+	enum err read =
+	    models_state_get(w->services->models, w->f->row.optimizer_state, s->state, floats, why);
+	if (read)
+		fold_lacks(w, LACKS_STATE, w->f->row.optimizer_state);
+	return read;
 }
 
 static void
@@ -318,13 +341,17 @@ make_room(struct fold *w, struct why *why)
 		if (is_over(w))
 			return ERR_CLOSED;
 	}
-	return ERR_OK;
+	/* From now on its file may change: what counts was read. */
+	enum err e = models_unchanged(w->services->models, w->base, why);
+	if (e)
+		fold_lacks(w, LACKS_MODEL, w->f->row.base);
+	return e;
 }
 
 enum err
 fold_run(struct fold *w, struct why *why)
 {
-	enum err e = models_get(w->services->models, w->f->row.base, &w->base, why);
+	enum err e = fold_base(w, why);
 	w->tile.step.table = w->f->table;
 	point_at_deltas(w);
 	if (!e)

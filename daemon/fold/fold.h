@@ -32,6 +32,7 @@ struct fold {
 	unsigned threads;
 	double began; /* histogram_now */
 	const struct engine_fold *f;
+	struct engine_lack lack; /* the file that made it fail */
 	struct fold_input *inputs; /* in device-id order */
 	double *weights, *normalisers, *scales; /* one per input */
 	size_t count, room;
@@ -58,6 +59,8 @@ ERR_MUST_USE enum err fold_read(struct fold *w, struct why *why);
 /* And opens their files and hashes each against its manifest's root. ERR_CORRUPT if
  * there is none, or one is damaged: *why and the log say which, and where. */
 ERR_MUST_USE enum err fold_open(struct fold *w, struct why *why);
+/* Takes hold of the base. */
+ERR_MUST_USE enum err fold_base(struct fold *w, struct why *why);
 /* Makes tile.step.data, tile.step.state and out.row.norm. ERR_NUMERIC if the new model is not finite: data is then of no use. ERR_CLOSED, as
  * of fold_open: the program is to end, and the round is folded after the next start. */
 ERR_MUST_USE enum err fold_run(struct fold *w, struct why *why);

@@ -106,7 +106,7 @@ no_numbers(struct fold *w, struct why *why)
 	enum err e = fold_read(w, why);
 
 	if (!e)
-		e = models_get(w->services->models, w->f->row.base, &w->base, why);
+		e = fold_base(w, why);
 	if (e)
 		return e;
 	round_failed(w);
@@ -224,7 +224,7 @@ commit_or_fail(struct folder *d, struct queued *q, enum err e, struct why *why)
 		return;
 	if (!why->text[0])
 		err_set(why, e, "%s", err_name(e));
-	engine_fold_failed(g, &q->f, e, why);
+	engine_fold_failed(g, &q->f, &q->w.lack, e, why);
 }
 
 /* A round that is folded, or could not be. */

@@ -48,6 +48,11 @@ void models_until(struct models *m, struct stop *stop);
 ERR_MUST_USE enum err models_get(
     struct models *m, const uint8_t id[32], struct models_map **out, struct why *why);
 void models_map_release(struct models_map *map); /* NULL is legal */
+/* Does the file "<id><suffix>" match its name? It is only hashed if nobody knows, or somebody has written to it since, and never mapped.
+ * ERR_NOTFOUND, ERR_CORRUPT; ERR_IO and others if it cannot be read. */
+#define MODELS_STATE ".state"
+ERR_MUST_USE enum err models_check(
+    struct models *m, const uint8_t id[32], const char *suffix, struct why *why);
 /* Is the file behind a map still the one that was hashed? For who has read of it what must not be wrong. ERR_CORRUPT. */
 ERR_MUST_USE enum err models_unchanged(
     struct models *m, const struct models_map *map, struct why *why);
@@ -113,7 +118,6 @@ ERR_MUST_USE enum err models_state_map(
 ERR_MUST_USE enum err models_state_check(struct models *m, const uint8_t hash[32], struct why *why);
 ERR_MUST_USE enum err models_state_delete(struct models *m, const uint8_t hash[32]);
 
-#define MODELS_STATE ".state"
 #define MODELS_DIFFERENCE ".diff"
 /* Differences. Fills d->payload_hash and d->tag and writes d with its payload: a file that is ended, to be kept as d->to's. */
 ERR_MUST_USE enum err models_difference_write(struct models *m, struct difference *d,

@@ -1,10 +1,13 @@
 /* What was hashed of which file, so that it is hashed again only when something has written to it. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "bytes.h"
 #include "clock.h"
+#include "hash.h"
 #include "models_inside.h"
 
 #define DOUBT_MS 300000
@@ -126,6 +129,46 @@ void
 models_sound_free(struct models *m)
 {
 	free(m->judged);
+}
+
+/* Whoever writes to it meanwhile is found at the next look: what is noted is the stamp of before. */
+static enum err
+hash_now(struct models *m, const char *path, const uint8_t id[32], const char *suffix,
+    const struct models_stamp *before, struct why *why)
+{
+	uint8_t hash[HASH_LEN];
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0)
+		return err_errno(why, "open %s", path);
+	enum err e = hash_file_until(fd, hash, m->stop);
+	close(fd);
+	if (e)
+		return err_set(why, e, "read %s: %s", path, err_name(e));
+	bool sound = memcmp(hash, id, HASH_LEN) == 0;
+	models_found(m, id, suffix, before, sound);
+	return sound ? ERR_OK : err_set(why, ERR_CORRUPT, "%s does not match its name", path);
+}
+
+enum err
+models_check(struct models *m, const uint8_t id[32], const char *suffix, struct why *why)
+{
+	struct models_stamp now;
+	char path[PATH_MAX];
+
+	models_path(m, id, suffix, path);
+	enum err e = models_stamp_of(path, &now, why);
+	if (e)
+		return e;
+	switch (models_judged(m, id, suffix, &now)) {
+	case MODELS_SOUND:
+		/* What may not be opened is of no use, and its stamp tells that only of the last change. */
+		return access(path, R_OK) == 0 ? ERR_OK : err_errno(why, "%s", path);
+	case MODELS_DAMAGED:
+		return err_set(why, ERR_CORRUPT, "%s does not match its name", path);
+	default:
+		return hash_now(m, path, id, suffix, &now, why);
+	}
 }
 
 bool

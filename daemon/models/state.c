@@ -13,15 +13,18 @@ map_bytes(struct models *m, struct models_map *map, const char *path, struct why
 
 	enum err e = models_map_file(map, path, m->stop, why);
 	/* Once: devices ask for it one after the other, and most of them find no map of it. */
-	if (e || models_judged(m, map->id, MODELS_STATE, &map->stamp) == MODELS_SOUND)
+	const enum models_verdict known = models_judged(m, map->id, MODELS_STATE, &map->stamp);
+	if (e || known == MODELS_SOUND)
 		return e;
+	if (known == MODELS_DAMAGED)
+		return err_set(why, ERR_CORRUPT, "%s does not match its hash", path);
 	e = hash_bytes(hash, map->data, map->bytes, m->stop);
 	if (e)
 		return err_set(why, e, e == ERR_CLOSED ? "told to end" : "no memory");
 	bool sound = memcmp(hash, map->id, HASH_LEN) == 0;
 	e = models_stamp_of(path, &after, why);
-	if (!e && sound && models_stamp_same(&after, &map->stamp))
-		models_found(m, map->id, MODELS_STATE, &after, true);
+	if (!e && models_stamp_same(&after, &map->stamp))
+		models_found(m, map->id, MODELS_STATE, &after, sound);
 	return !e && !sound ? err_set(why, ERR_CORRUPT, "%s does not match its hash", path) : e;
 }
 

@@ -12,6 +12,7 @@
 #include "begin.h"
 #include "buf.h"
 #include "clock.h"
+#include "cut.h"
 #include "command.h"
 #include "engine.h"
 #include "inspect.h"
@@ -144,6 +145,7 @@ run(const char *path, const struct config *config)
 	sigset_t signals;
 
 	buf_give_back();
+	cut_survive();
 	/* Blocked before any thread starts, so that only serve() sees them. */
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);

@@ -13,6 +13,7 @@
 #include "engine.h"
 #include "file.h"
 #include "health.h"
+#include "keys.h"
 #include "log.h"
 #include "lost.h"
 #include "orphan.h"
@@ -23,6 +24,8 @@
 
 #define EVERY_S 2
 #define FORECAST_EVERY 5 /* looks */
+#define KEYS_EVERY 2
+#define KEYS_FAULTS 2 /* in a row */
 #define PROBE_BYTES 4096
 #define PROBE_FILES 8
 #define PROBE_MEMORY ((uint64_t)1 << 20)
@@ -36,7 +39,7 @@ struct watch {
 	pthread_cond_t wake;
 	bool stopping;
 	bool tight; /* the jobs do not fit; the thread's own */
-	unsigned looks; /* likewise */
+	unsigned looks, keys_faults; /* likewise */
 };
 
 /* --- looking */
@@ -180,21 +183,48 @@ keep_reserve(const struct services *s)
 		reserve_keep(s->reserve, bytes);
 }
 
+/* A coordinator that runs has its keys in memory; its next start, or reload, would fail. Twice, as somebody may be replacing them. */
+static void
+look_at_keys(struct watch *h)
+{
+	struct services_ca *ca = NULL;
+	struct why why = {""};
+
+	enum err e = keys_check(h->services->fixed->state_dir, &ca, &why);
+	keys_free_ca(ca);
+	if (!e && h->keys_faults >= KEYS_FAULTS)
+		log_event(LOG_LEVEL_INFO, "keys.mended", LOG_S("why", "all are there and fit"));
+	if (!e)
+		h->keys_faults = 0;
+	else if (e == ERR_NOMEM || e == ERR_FILES)
+		return;
+	else if (h->keys_faults < KEYS_FAULTS && ++h->keys_faults == KEYS_FAULTS)
+		log_event(LOG_LEVEL_ERROR, "keys.damaged", LOG_S("why", why.text),
+		    LOG_S("todo",
+			"put it back (\"rivuletd keys import FILE\"): this coordinator "
+			"goes on, and would not start again"));
+}
+
 static void
 look(struct watch *h)
 {
 	char path[CONFIG_PATH_MAX + 16];
-	struct why why = {""};
+	struct why why = {""}, gone = {""};
 
 	folder_path(h, "", path, sizeof(path));
 	enum wait_reason reason = health_reason(h->services->health);
 	if (!reason) {
 		health_note(h->services->health, look_at(path, FREE_MIN, &why), 0, why.text);
+		health_note(
+		    h->services->health, store_is_there(h->services->store, &gone), 0, gone.text);
 		spool_lost_count(h->services->spool);
 		if (h->looks++ % FORECAST_EVERY == 0)
 			look_now_and_then(h);
+		if (h->looks % KEYS_EVERY == 0)
+			look_at_keys(h);
 		keep_reserve(h->services);
 		store_fill(h->services->store);
+		engine_look_after(h->services->engine);
 		return;
 	}
 	uint64_t need = health_need(h->services->health);

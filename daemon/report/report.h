@@ -50,6 +50,7 @@ struct lost_report {
 
 struct engine_report {
 	uint64_t jobs[JOB_STOPPED + 1]; /* by enum job_state */
+	uint64_t jobs_lacking; /* of those paused: wait for a file that is gone or damaged */
 	uint64_t tasks_total,
 	    tasks_aborted_total; /* a device's of a round is one, however often it asks */
 	uint64_t deltas_total, delta_bytes_total; /* accepted */

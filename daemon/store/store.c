@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "fault.h"
@@ -54,6 +55,9 @@ struct store {
 	bool (*give)(void *ctx);
 	void *give_ctx;
 	struct store_report report;
+	char path[PATH_MAX - 8], log_path[PATH_MAX];
+	struct stat file, log; /* as they were opened */
+	_Atomic bool has_log; /* and log is known */
 	struct store_sums *sums; /* the thread's */
 	_Atomic bool filled;
 };
@@ -129,6 +133,42 @@ run_work(struct store_db *db, struct work *w, struct why *why)
 	return e ? err_set(why, e, "%s", db->last.text) : ERR_OK;
 }
 
+/* --- the files */
+
+static bool
+is_file(const char *path, const struct stat *opened)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && st.st_dev == opened->st_dev && st.st_ino == opened->st_ino;
+}
+
+enum err
+store_is_there(struct store *s, struct why *why)
+{
+	if (!is_file(s->path, &s->file))
+		return err_set(why, ERR_IO,
+		    "%s was removed or replaced, and what is written now would be lost: put it "
+		    "back, or stop, restore, and start",
+		    s->path);
+	return !s->has_log || is_file(s->log_path, &s->log)
+	    ? ERR_OK
+	    : err_set(why, ERR_IO,
+		  "%s was removed, with all that was written last: stop, and see \"rivuletd "
+		  "check\"",
+		  s->log_path);
+}
+
+/* After the first commit there is a log. */
+static enum err
+know_files(struct store *s, const char *path, struct why *why)
+{
+	if (snprintf(s->path, sizeof(s->path), "%s", path) >= (int)sizeof(s->path))
+		return err_set(why, ERR_LIMIT, "path too long: %s", path);
+	snprintf(s->log_path, sizeof(s->log_path), "%s-wal", s->path);
+	return stat(s->path, &s->file) == 0 ? ERR_OK : err_errno(why, "%s", path);
+}
+
 static enum err
 commit(struct store *s, struct why *why)
 {
@@ -139,6 +179,8 @@ commit(struct store *s, struct why *why)
 	void *ctx = s->before_ctx;
 	pthread_mutex_unlock(&s->lock);
 	enum err e = before ? before(ctx, why) : ERR_OK;
+	/* SQLite itself would go on in files that have no name any more. */
+	e = e ? e : store_is_there(s, why);
 	if (e)
 		return e;
 	FAULT("store.commit");
@@ -146,6 +188,8 @@ commit(struct store *s, struct why *why)
 	FAULT("store.committed");
 	if (e)
 		return err_set(why, e, "commit: %s", s->writer.last.text);
+	if (!s->has_log)
+		s->has_log = stat(s->log_path, &s->log) == 0;
 	pthread_mutex_lock(&s->lock);
 	histogram_add(&s->report.commit_seconds, histogram_now() - from);
 	pthread_mutex_unlock(&s->lock);
@@ -243,6 +287,8 @@ start_thread(struct store *s, struct why *why)
 	sigset_t all, before;
 
 	sigfillset(&all);
+	/* It maps a file, as cut_survive says. */
+	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	int failed = pthread_create(&s->thread, NULL, run, s);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -286,6 +332,7 @@ open_at(struct store **out, const char *path, bool fresh, struct why *why)
 		err_set(why, e, "no memory for the store");
 	e = e ? e : store_schema_open(&s->writer, path, fresh, why);
 	e = e ? e : store_schema_open_reader(&s->reader, path, why);
+	e = e ? e : know_files(s, path, why);
 	e = e ? e : start_thread(s, why);
 	if (e) {
 		destroy(s);

@@ -29,6 +29,8 @@ ERR_MUST_USE enum err store_create(const char *path, store_work first, void *arg
 /* Migrates the database and starts the thread. Never makes one: ERR_NOTFOUND if the file is missing or empty; ERR_UNSUPPORTED if
  * it is of a newer version, ERR_CORRUPT if it is damaged. */
 ERR_MUST_USE enum err store_open(struct store **out, const char *path, struct why *why);
+/* Are database and log still the files that were opened? Else nothing is committed: ERR_IO. */
+ERR_MUST_USE enum err store_is_there(struct store *s, struct why *why);
 /* Did opening leave out the last commit of the log, because it does not check? */
 bool store_was_torn(const struct store *s);
 /* Finishes queued work, then closes. */
