@@ -318,11 +318,18 @@ begin_lack(struct engine *g, struct engine_job *j, const struct engine_lack *lac
 	if (folding)
 		engine_step(g, j, ROUND_BEGIN, accepted);
 	engine_note_state(g, j, JOB_PAUSED, reason);
-	g->report.jobs_lacking++;
+	engine_lack_is(g, j, lack);
+	wake_ring(&g->services->wake);
+}
+
+void
+engine_lack_is(struct engine *g, struct engine_job *j, const struct engine_lack *lack)
+{
+	engine_lack_nothing(g, j);
+	g->report.jobs_lacking += lack->kind != LACKS_NOTHING;
 	j->lack = *lack;
 	j->lack_looks = 0;
 	j->lack_ms = 0;
-	wake_ring(&g->services->wake);
 }
 
 void
@@ -377,11 +384,15 @@ look_at_delta(const struct services *s, const uint8_t task[16], struct why *why)
 {
 	struct delta_file f;
 
+	/* One that was found damaged at the start is looked at as if it were new. */
+	bool condemned = spool_pardon(s->spool, task);
 	enum err e = spool_read(s->spool, task, NULL, &f, why);
-	if (e)
-		return e;
-	e = spool_verify(s->spool, task, &f, why);
-	delta_file_close(&f);
+	if (!e) {
+		e = spool_verify(s->spool, task, &f, why);
+		delta_file_close(&f);
+	}
+	if (e && condemned && spool_condemn(s->spool, task, why->text))
+		return ERR_NOMEM;
 	return e;
 }
 
@@ -457,12 +468,15 @@ end_lack(struct engine *g, const struct wanted *w, bool sound)
 {
 	lock_take(&g->lock);
 	struct engine_job *j = engine_find(g, w->job);
+	bool again = false;
 	bool same = j && memcmp(&j->lack, &w->lack, sizeof(w->lack)) == 0;
 	if (same && !sound) {
 		uint64_t pause = LACK_FIRST_MS << (j->lack_looks < 5 ? j->lack_looks : 5);
 		/* One that is gone costs nothing to look for. */
 		j->lack_looks += w->lack.kind == LACKS_DELTA;
 		j->lack_ms = clock_ms() + pause;
+	} else if (same && j->aside) {
+		again = true;
 	} else if (same) {
 		log_event(LOG_LEVEL_INFO, "job.mended", LOG_S("job", j->hex),
 		    LOG_S("name", j->name), LOG_U("round", j->row.round));
@@ -471,7 +485,9 @@ end_lack(struct engine *g, const struct wanted *w, bool sound)
 		engine_step(g, j, ROUND_RESUME, 0);
 	}
 	lock_release(&g->lock);
-	if (same && sound)
+	if (again)
+		engine_load_again(g, w->job);
+	else if (same && sound)
 		wake_ring(&g->services->wake);
 }
 
@@ -498,6 +514,15 @@ look_at_doubts(struct engine *g)
 	}
 }
 
+static bool
+is_stopping(struct engine *g)
+{
+	lock_take(&g->lock);
+	bool stopping = g->stopping;
+	lock_release(&g->lock);
+	return stopping;
+}
+
 /* On a worker. */
 static void
 look_after(void *arg)
@@ -507,7 +532,7 @@ look_after(void *arg)
 
 	look_at_doubts(g);
 	struct wanted *list = list_wanted(g, &count);
-	for (size_t i = 0; i < count && !g->stopping; i++) {
+	for (size_t i = 0; i < count && !is_stopping(g); i++) {
 		struct why why = {""};
 		enum err e = look_at_file(g->services, &list[i].lack, &why);
 		if (list[i].waits)

@@ -208,6 +208,10 @@ unsigned engine_step(struct engine *g, struct engine_job *j, enum round_event ev
 unsigned engine_foresee(struct engine *g, const struct engine_job *j, enum round_event event);
 /* A device says that the base is damaged: it is hashed some time. Lock held. */
 void engine_doubt(struct engine *g, const uint8_t model[32]);
+/* It waits for this; of no kind, for nothing that can be looked at. Lock held. */
+void engine_lack_is(struct engine *g, struct engine_job *j, const struct engine_lack *lack);
+/* load.c: a job that was set aside as it was loaded, once more. No lock. */
+void engine_load_again(struct engine *g, const uint8_t id[16]);
 /* A person decides about the job: it waits for no file any more. Lock held. */
 void engine_lack_nothing(struct engine *g, struct engine_job *j);
 /* The first task expires then. Lock held. */

@@ -165,8 +165,19 @@ struct loader {
 	struct store_db *db;
 	struct engine_job *job;
 	struct why *why;
+	struct engine_lack lack; /* the file that the job cannot be loaded for */
 	uint32_t accepted, early, failed;
 };
+
+static enum err
+lacks(struct loader *l, enum engine_lack_kind kind, const void *id, size_t len, enum err e)
+{
+	if (e) {
+		l->lack = (struct engine_lack){.kind = kind};
+		memcpy(l->lack.id, id, len);
+	}
+	return e;
+}
 
 /* A delta in the open round, or for the next one. */
 static enum err
@@ -202,7 +213,7 @@ load_accept(void *ctx, const struct store_accept *a)
 	if (e) {
 		log_event(LOG_LEVEL_ERROR, "spool.damaged", LOG_S("job", l->job->hex),
 		    LOG_U("round", a->round), LOG_S("why", l->why->text));
-		return e;
+		return lacks(l, LACKS_DELTA, a->task, sizeof(a->task), e);
 	}
 	delta_file_close(&file);
 	return count_accept(l, a);
@@ -260,9 +271,11 @@ load_open(struct loader *l)
 
 	enum err e = engine_variate_load(l->db, j);
 	if (!e)
-		e = engine_take_table(l->g->services, j, j->model, l->why);
+		e = lacks(l, LACKS_MODEL, j->model, sizeof(j->model),
+		    engine_take_table(l->g->services, j, j->model, l->why));
 	if (!e && states_round_is_open(r->state))
-		e = models_state_check(l->g->services->models, r->optimizer_state, l->why);
+		e = lacks(l, LACKS_STATE, r->optimizer_state, sizeof(r->optimizer_state),
+		    models_state_check(l->g->services->models, r->optimizer_state, l->why));
 	if (e || !states_round_is_open(r->state)) {
 		engine_step(l->g, j, ROUND_STOP, 0);
 		return e;
@@ -317,7 +330,7 @@ load_rounds(struct loader *l)
 	return states_job_lives(j->state) ? load_open(l) : load_ended(l);
 }
 
-/* A job whose files are missing or damaged waits, in memory only, for a person; the others go on. */
+/* A job whose files are missing or damaged waits, in memory only, for its file or a person; the others go on. */
 static void
 set_aside(struct loader *l)
 {
@@ -329,6 +342,8 @@ set_aside(struct loader *l)
 		engine_note_state(l->g, j, JOB_PAUSED, l->why->text);
 	engine_step(l->g, j, ROUND_STOP, 0);
 	j->aside = true;
+	if (states_job_lives(j->state))
+		engine_lack_is(l->g, j, &l->lack);
 }
 
 /* A document is named by its hash: one changed bit would train something else under the old name. */
@@ -422,6 +437,93 @@ load_all(struct store_db *db, void *arg, struct why *why)
 	l->db = db;
 	l->why = why;
 	return store_job_brief_each(db, load_job, l);
+}
+
+/* --- once more, when what a job was set aside for is there */
+
+struct again {
+	struct loader *l;
+	const uint8_t *id;
+};
+
+static enum err
+load_again(struct store_db *db, void *arg, struct why *why)
+{
+	const struct again *a = arg;
+
+	a->l->db = db;
+	a->l->why = why;
+	return load_document(a->l, a->id);
+}
+
+/* Lock held. */
+static void
+replace(struct engine *g, struct engine_job *old, struct engine_job *j)
+{
+	g->report.jobs[old->state]--;
+	engine_lack_nothing(g, old);
+	share_order_remove(&g->order, &old->member);
+	standing_close(g->services->registry, old->place);
+	old->place = STANDING_NO_PLACE;
+	old->state = JOB_STOPPED;
+	old->gone = true;
+	g->gone_count++;
+	old->row = (struct store_round){.round = 0};
+	memset(old->model, 0, sizeof(old->model));
+	engine_schedule_drop_states(old);
+	g->report.jobs[j->state]++;
+	engine_job_link(g, j);
+	engine_share_restart(g, j);
+	if (j->round.state == ROUND_IDLE)
+		engine_begin_open(g, j);
+	log_event(LOG_LEVEL_INFO, "job.mended", LOG_S("job", j->hex), LOG_S("name", j->name),
+	    LOG_U("round", j->row.round));
+}
+
+/* Lock held. True: the job that was loaded is the engine's now. */
+static bool
+take_again(struct engine *g, const uint8_t id[16], struct engine_job *j)
+{
+	struct engine_job *old = engine_find(g, id);
+
+	if (!old || !old->aside || !states_job_lives(old->state))
+		return false;
+	if (!j->aside) {
+		replace(g, old, j);
+		return true;
+	}
+	/* It lacks something else, too. */
+	engine_lack_is(g, old, &j->lack);
+	memcpy(old->reason, j->reason, sizeof(old->reason));
+	return false;
+}
+
+/* Into an engine of its own, as nobody may see half of a job. */
+void
+engine_load_again(struct engine *g, const uint8_t id[16])
+{
+	struct engine *apart = calloc(1, sizeof(*apart));
+	struct loader l = {.g = apart};
+	struct why why = {""};
+	bool taken = false;
+
+	if (!apart)
+		return;
+	apart->services = g->services;
+	memcpy(apart->task_key, g->task_key, sizeof(apart->task_key));
+	lock_init(&apart->lock);
+	tails_init(&apart->tails);
+	enum err e = store_read(g->services->store, load_again, &(struct again){&l, id}, &why);
+	if (!e) {
+		lock_take(&g->lock);
+		taken = take_again(g, id, l.job);
+		lock_release(&g->lock);
+	}
+	if (!e && !taken)
+		engine_job_free(l.job);
+	if (taken)
+		wake_ring(&g->services->wake);
+	engine_free(apart);
 }
 
 enum err

@@ -478,9 +478,11 @@ is_condemned(struct spool *s, const uint8_t task[16], struct why *why)
 	return c != NULL;
 }
 
-static void
-pardon(struct spool *s, const uint8_t task[16])
+bool
+spool_pardon(struct spool *s, const uint8_t task[16])
 {
+	bool was = false;
+
 	pthread_mutex_lock(&s->lock);
 	for (struct condemned **at = &s->condemned; *at;) {
 		struct condemned *c = *at;
@@ -490,8 +492,10 @@ pardon(struct spool *s, const uint8_t task[16])
 		}
 		*at = c->next;
 		free(c);
+		was = true;
 	}
 	pthread_mutex_unlock(&s->lock);
+	return was;
 }
 
 enum err
@@ -532,7 +536,7 @@ spool_remove(struct spool *s, const uint8_t task[16])
 	char path[PATH_ROOM];
 	struct stat st;
 
-	pardon(s, task);
+	(void)spool_pardon(s, task);
 	spool_verified_forget(s->verified, task);
 	path_of(s, task, SUFFIX_DELTA, path);
 	if (stat(path, &st) == 0 && unlink(path) == 0)

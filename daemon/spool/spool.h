@@ -79,6 +79,8 @@ ERR_MUST_USE enum err spool_read(struct spool *s, const uint8_t task[16], const 
     struct delta_file *file, struct why *why);
 /* An accepted delta was found damaged: spool_read refuses it with ERR_CORRUPT and this reason until spool_remove. ERR_NOMEM. */
 ERR_MUST_USE enum err spool_condemn(struct spool *s, const uint8_t task[16], const char *reason);
+/* It may be sound again. False: it was not condemned. */
+bool spool_pardon(struct spool *s, const uint8_t task[16]);
 /* Hashes the whole of an accepted delta that spool_read opened, as delta_file_verify, unless this process has checked every byte of
  * it within the hour and nobody has written to the file since (verified.h). */
 ERR_MUST_USE enum err spool_verify(

@@ -136,6 +136,27 @@ for how in gone cut flipped; do
 	within 30 round_is $round 0 || fleet_fail "$what: not folded: $(curl_admin "/v1/jobs/$A")"
 done
 
+# --- a coordinator that was started without the file
+train device1 device2
+within 30 round_is $round 2 || fleet_fail "before the restarts: $(curl_admin "/v1/jobs/$A")"
+for file in "models/$(curl_admin "/v1/jobs/$A" | pick "d['model']")" "models/$(find "$state/models" -name '*.state' -printf '%f')" \
+	"spool/$(find "$state/spool" -name '*.delta' -printf '%f\n' | head -n 1)"; do
+	for how in gone flipped; do
+		what="a start while $file is $how"
+		fleet_kill TERM "$DAEMON_PID"
+		hurt $how "$state/$file"
+		fleet_restart
+		job_is "$A" paused "" || fleet_fail "$what: $(curl_admin "/v1/jobs/$A")"
+		lacking 1 || fleet_fail "$what: /readyz: $(curl_admin /readyz)"
+		heal "$state/$file"
+		goes_on
+		round_is $round 2 || fleet_fail "$what: $(curl_admin "/v1/jobs/$A")"
+	done
+done
+train device3
+round=$((round + 1))
+within 30 round_is $round 0 || fleet_fail "after the restarts: not folded: $(curl_admin "/v1/jobs/$A")"
+
 # --- keys: what runs has them in memory
 for file in sign.key server.crt; do
 	what="keys/$file"
