@@ -280,7 +280,7 @@ words_of(enum engine_lack_kind kind)
 		return (struct lack_words){"optimizer state", "put it back from a backup"};
 	case LACKS_DELTA:
 		return (struct lack_words){
-		    "delta", "put it back, or give it up: rivuletd check --repair"};
+		    "delta", "put it back, or rivuletd check --repair --drop-damaged-deltas"};
 	default:
 		return (struct lack_words){"model", "put it back from a backup"};
 	}
