@@ -137,6 +137,8 @@ enum err store_schema_error(struct store_db *db, int rc);
 /* schema.c: opens path, checks the file and brings it to the present version; fresh: makes the file. */
 ERR_MUST_USE enum err store_schema_open(
     struct store_db *db, const char *path, bool fresh, struct why *why);
+/* store.c: for store_create. ERR_EXISTS if there is a file. */
+ERR_MUST_USE enum err store_open_fresh(struct store **out, const char *path, struct why *why);
 /* A second connection, which cannot write, to a file opened before. */
 ERR_MUST_USE enum err store_schema_open_reader(
     struct store_db *db, const char *path, struct why *why);
