@@ -45,8 +45,9 @@ USES_daemon     := base crypto wire data/files model aggregator round
 USES_examples   := client/device base
 USES_tests      := $(FLOORS) client daemon
 
-ROOMS_base      := core os
+ROOMS_base      := core os sandbox
 USES_base/os    := core
+USES_base/sandbox := os core
 
 ROOMS_crypto    := primitives x509 tls
 USES_crypto/x509 := primitives

@@ -243,7 +243,7 @@ job_show(int argc, char **argv)
 		return CMD_USAGE;
 	}
 	if ((s.plot && (s.follow || a.json)) || (s.metric && !s.plot)) {
-		fprintf(stderr, "rivulet: %s\n",
+		cmd_print_error("%s",
 		    s.plot ? "--plot goes without --follow and --json"
 			   : "--metric goes with --plot");
 		return CMD_USAGE;
@@ -284,7 +284,7 @@ job_change(int argc, char **argv)
 	if (!e && a.json)
 		cmd_print_json(doc);
 	else if (!e)
-		printf("%s %s\n", id, state ? state : "?");
+		cmd_print_line("%s %s", id, state ? state : "?");
 	json_free(doc);
 	return cmd_admin_end(&a, e, &why);
 }
@@ -362,7 +362,7 @@ set_terms(struct cmd_admin *a, const char *word, struct buf *body, struct why *w
 	if (!e && a->json)
 		cmd_print_json(doc);
 	else if (!e && json_count(json_get(doc, "overrides")) == 0)
-		printf("%s is run as its document says\n", id);
+		cmd_print_line("%s is run as its document says", id);
 	else if (!e)
 		cmd_jobs_overrides(doc);
 	json_free(doc);
@@ -392,7 +392,7 @@ job_set(int argc, char **argv)
 		return rc;
 	buf_init(&body, OVERRIDE_TEXT_MAX);
 	if (print_change(&body, &words, &why)) {
-		fprintf(stderr, "rivulet: %s\n", why.text);
+		cmd_print_error("%s", why.text);
 		buf_deinit(&body);
 		return CMD_USAGE;
 	}

@@ -84,7 +84,7 @@ cmd_jobs_print(const struct json *jobs, bool all)
 	else if (hidden == 0)
 		printf("no jobs\n");
 	if (hidden > 0)
-		printf("%zu job%s over: rivulet job list --all\n", hidden,
+		cmd_print_line("%zu job%s over: rivulet job list --all", hidden,
 		    hidden == 1 ? " is" : "s are");
 	json_free(living);
 }
@@ -208,7 +208,7 @@ fact(const char *name, const struct json *o, const char *key)
 	if (text && *text)
 		cmd_print_line("%-10s %s", name, text);
 	else if (json_double(v, &d))
-		printf("%-10s %.10g\n", name, d);
+		cmd_print_line("%-10s %.10g", name, d);
 }
 
 /* "12 wait (no-data 10, old-agent 2)" */

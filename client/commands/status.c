@@ -69,7 +69,7 @@ print_stuck(const struct json *doc)
 
 	if (jobs == 0 && paused == 0)
 		return;
-	printf("stuck: %llu job%s, and %llu paused by hand\n", (unsigned long long)jobs,
+	cmd_print_line("stuck: %llu job%s, and %llu paused by hand", (unsigned long long)jobs,
 	    jobs == 1 ? "" : "s", (unsigned long long)paused);
 	cmd_jobs_stuck(json_get(doc, "jobs"));
 	printf("\n");
@@ -198,7 +198,8 @@ clock_confirm(int argc, char **argv)
 	if (!e && a.json)
 		cmd_print_json(doc);
 	else if (!e)
-		printf("%s\n", changed ? "the clock is confirmed" : "nobody doubts the clock");
+		cmd_print_line(
+		    "%s", changed ? "the clock is confirmed" : "nobody doubts the clock");
 	json_free(doc);
 	return cmd_admin_end(&a, e, &why);
 }

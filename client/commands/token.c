@@ -144,7 +144,8 @@ token_create(int argc, char **argv)
 	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
 		return rc;
 	if (take_options(&request, &asked, &why)) {
-		fprintf(stderr, "rivulet: %s\nusage: rivulet %s\n", why.text, usage.usage);
+		cmd_print_error("%s", why.text);
+		fprintf(stderr, "usage: rivulet %s\n", usage.usage);
 		return CMD_USAGE;
 	}
 	enum err e = cmd_admin_open(&a, &why);

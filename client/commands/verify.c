@@ -32,8 +32,8 @@ fetch(struct cmd_admin *a, const char *dir, bool deltas)
 		cmd_print_json(v);
 		json_free(v);
 	} else if (!e) {
-		printf("%" PRIu64 " entries, %" PRIu64 " models and %" PRIu64
-		       " deltas in %s; %" PRIu64 " deltas are not kept\n",
+		cmd_print_line("%" PRIu64 " entries, %" PRIu64 " models and %" PRIu64
+			       " deltas in %s; %" PRIu64 " deltas are not kept",
 		    got.entries, got.models, got.deltas, dir, got.missing);
 	}
 	return cmd_admin_end(a, e, &why);
@@ -184,12 +184,13 @@ print_chain(const struct verify *v)
 
 	cmd_print_time(first, (double)v->chain.first_ms / 1000);
 	cmd_print_time(last, (double)v->chain.last_ms / 1000);
-	printf("chain: %" PRIu64 " entries from %s to %s: order, signatures and hashes are good\n",
+	cmd_print_line("chain: %" PRIu64
+		       " entries from %s to %s: order, signatures and hashes are good",
 	    v->chain.entries, first, last);
 	hex_encode(hex, v->chain.head, 32);
-	printf("head: %" PRIu64 ":%s\n", v->chain.entries, hex);
+	cmd_print_line("head: %" PRIu64 ":%s", v->chain.entries, hex);
 	hex_encode(hex, v->chain.ca, 32);
-	printf("ca: %s\n", hex);
+	cmd_print_line("ca: %s", hex);
 	printf(
 	    "details: %" PRIu64 " good, %" PRIu64 " erased\n", v->chain.details, v->chain.erased);
 	printf("manifests: %" PRIu64 " signed by their devices, %" PRIu64
@@ -206,7 +207,7 @@ print_without(const struct verify *v)
 	char hex[65];
 
 	hex_encode(hex, v->without, 32);
-	printf("device %s touched %" PRIu64 " rounds", hex, v->touched);
+	cmd_print_part("device %s touched %" PRIu64 " rounds", hex, v->touched);
 	if (v->erased)
 		printf("; in %" PRIu64 " rounds manifests are erased, it may have been there, too",
 		    v->erased);

@@ -50,7 +50,7 @@ static void
 print_figure(double v)
 {
 	if (isnan(v))
-		printf("%10s", "-");
+		cmd_print_part("%10s", "-");
 	else
 		printf("%10.4f", v);
 }
@@ -66,12 +66,12 @@ print_line(struct follow *f, const struct json *round)
 
 	clear_progress(f);
 	if (!f->heading)
-		printf("%5s %9s %9s %9s %9s %8s\n", "round", "reports", "loss", "accuracy", "MB up",
-		    "seconds");
+		cmd_print_line("%5s %9s %9s %9s %9s %8s", "round", "reports", "loss", "accuracy",
+		    "MB up", "seconds");
 	f->heading = true;
 	snprintf(
 	    reports, sizeof(reports), "%.0f/%.0f", number(round, "reports"), number(round, "goal"));
-	printf("%5.0f %9s", number(round, "round"), reports);
+	cmd_print_part("%5.0f %9s", number(round, "round"), reports);
 	print_figure(number(shown, "loss"));
 	print_figure(number(shown, "accuracy"));
 	printf("%10.2f %8.2f", number(round, "bytes_up") / 1e6, number(round, "seconds"));
@@ -116,7 +116,8 @@ show_progress(struct follow *f, const struct json *job)
 
 	if (!f->terminal || f->a->json || json_kind(open) != JSON_OBJECT)
 		return;
-	printf("\r\033[K%5.0f %4.0f/%-4.0f %s", number(open, "round"), number(open, "reports"),
+	printf("\r\033[K");
+	cmd_print_part("%5.0f %4.0f/%-4.0f %s", number(open, "round"), number(open, "reports"),
 	    number(open, "goal"), state ? state : "");
 	f->progress = true;
 }

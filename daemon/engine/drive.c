@@ -14,7 +14,6 @@
 #include <string.h>
 
 #define RETRY_MS 1000
-#define RETRY_FIRST_MS 1000
 #define RETRY_LONGEST_MS 60000
 #define LACK_FIRST_MS ((uint64_t)1000)
 
@@ -239,7 +238,7 @@ engine_stop(struct engine *g)
 static void
 fold_later(struct engine *g, struct engine_job *j, const struct why *why)
 {
-	uint64_t pause = RETRY_FIRST_MS;
+	uint64_t pause = RETRY_MS;
 
 	for (unsigned i = 0; i < j->fold_failures && pause < RETRY_LONGEST_MS; i++)
 		pause *= 2;

@@ -139,8 +139,8 @@ class Coordinator:
     def audit(self, by: Optional[str] = None, first: int = 1, since: float = 0) -> Iterator[Row]:
         """Every ENTRY of the audit log from number ``first`` on, none older than ``since`` (Unix seconds).
 
-        ``by``: those of "token:ID", "owner:NAME" or "device:ID" alone, for which the coordinator looks through the whole
-        log, a page at a time.
+        ``by``: those of "token:ID", "owner:NAME" or "device:ID" alone, for which the coordinator looks through the
+        whole log, a page at a time.
         """
         who = "&by=" + urllib.parse.quote(by, safe=":") if by else ""
         at: Optional[int] = first

@@ -19,60 +19,8 @@
 #include "hex.h"
 #include "modelfile.h"
 #include "models.h"
+#include "models_fixture.h"
 #include "models_inside.h"
-#include "stop.h"
-
-struct fixture {
-	char dir[64];
-	struct models *m;
-	struct why why;
-	struct buf head;
-	float data[6];
-};
-
-/* A model of two tensors, 2 x 2 and 2, with the given first weight. */
-static int
-setup(void **state)
-{
-	struct fixture *f = calloc(1, sizeof(*f));
-	struct tensor_table t = {.items = NULL};
-
-	assert_non_null(f);
-	strcpy(f->dir, "/tmp/test_models.XXXXXX");
-	assert_non_null(mkdtemp(f->dir));
-	assert_int_equal(models_open(&f->m, f->dir, &f->why), ERR_OK);
-	assert_int_equal(tensor_table_add(&t, "fc.weight", (uint64_t[]){2, 2}, 2, &f->why), ERR_OK);
-	assert_int_equal(tensor_table_add(&t, "fc.bias", (uint64_t[]){2}, 1, &f->why), ERR_OK);
-	buf_init(&f->head, 65536);
-	assert_int_equal(modelfile_header(&f->head, &t, NULL), ERR_OK);
-	tensor_table_deinit(&t);
-	for (int i = 0; i < 6; i++)
-		f->data[i] = (float)i;
-	*state = f;
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	struct fixture *f = *state;
-
-	models_close(f->m);
-	buf_deinit(&f->head);
-	assert_int_equal(file_empty_dir(f->dir, &f->why), ERR_OK);
-	assert_int_equal(rmdir(f->dir), 0);
-	free(f);
-	return 0;
-}
-
-static void
-put(struct fixture *f, float first, uint8_t id[32])
-{
-	f->data[0] = first;
-	assert_int_equal(
-	    models_put(f->m, f->head.data, f->head.len, f->data, sizeof(f->data), id, &f->why),
-	    ERR_OK);
-}
 
 static void
 path_of(const struct fixture *f, const uint8_t id[32], const char *suffix, char out[160])
@@ -549,67 +497,6 @@ doubted(void **state)
 	assert_false(models_doubt(f->m, id));
 }
 
-#define WITH_MODELS(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
-/* Piece by piece it is the same file; one that is not kept leaves nothing. */
-static void
-piece_by_piece(void **state)
-{
-	struct fixture *f = *state;
-	uint8_t whole[32], id[32];
-	struct models_file *file = NULL;
-
-	put(f, 1, whole);
-	assert_int_equal(models_delete(f->m, whole), ERR_OK);
-	assert_int_equal(models_file_begin(f->m, &file, &f->why), ERR_OK);
-	assert_int_equal(models_file_add(file, f->head.data, f->head.len, &f->why), ERR_OK);
-	for (int i = 0; i < 6; i++)
-		assert_int_equal(
-		    models_file_add(file, &f->data[i], sizeof(float), &f->why), ERR_OK);
-	assert_int_equal(models_file_end(file, id, &f->why), ERR_OK);
-	assert_memory_equal(id, whole, 32);
-	assert_int_equal(models_still(f->m, id, &f->why), ERR_CLOSED);
-	assert_int_equal(models_file_keep(file, MODELS_KIND_MODEL, id, &f->why), ERR_OK);
-	models_file_drop(file);
-	assert_int_equal(models_still(f->m, id, &f->why), ERR_OK);
-	file = NULL;
-	assert_int_equal(models_file_begin(f->m, &file, &f->why), ERR_OK);
-	assert_int_equal(models_file_add(file, f->head.data, f->head.len, &f->why), ERR_OK);
-	models_file_drop(file);
-	models_file_drop(NULL);
-	assert_int_equal(files_in(f->dir), 1);
-}
-
-/* Each loop over bytes gives up once the program is to end, and leaves nothing. */
-static void
-told_to_end(void **state)
-{
-	struct fixture *f = *state;
-	struct stop stop = {.sees_signals = false};
-	struct models_map *map = NULL;
-	uint8_t id[32], hash[32], none[32];
-
-	put(f, 1, id);
-	assert_int_equal(models_state_put(f->m, f->data, 6, hash, &f->why), ERR_OK);
-	models_close(f->m);
-	assert_int_equal(models_open(&f->m, f->dir, &f->why), ERR_OK);
-	models_until(f->m, &stop);
-	stop_ask(&stop);
-	assert_int_equal(models_get(f->m, id, &map, &f->why), ERR_CLOSED);
-	assert_int_equal(models_state_get(f->m, hash, f->data, 6, &f->why), ERR_CLOSED);
-	assert_int_equal(models_state_check(f->m, hash, &f->why), ERR_CLOSED);
-	assert_int_equal(models_state_map(f->m, hash, &map, &f->why), ERR_CLOSED);
-	assert_int_equal(
-	    models_put(f->m, f->head.data, f->head.len, f->data, sizeof(f->data), none, &f->why),
-	    ERR_CLOSED);
-	assert_int_equal(models_state_put(f->m, f->data, 5, none, &f->why), ERR_CLOSED);
-	assert_int_equal(files_in(f->dir), 2);
-	models_until(f->m, NULL);
-	assert_int_equal(models_get(f->m, id, &map, &f->why), ERR_OK);
-	models_map_release(map);
-	assert_int_equal(models_state_check(f->m, hash, &f->why), ERR_OK);
-}
-
 int
 main(void)
 {
@@ -630,8 +517,6 @@ main(void)
 	    WITH_MODELS(optimizer_state),
 	    WITH_MODELS(state_hashed_once),
 	    WITH_MODELS(readers_at_once),
-	    WITH_MODELS(piece_by_piece),
-	    WITH_MODELS(told_to_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
