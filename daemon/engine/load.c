@@ -462,6 +462,7 @@ replace(struct engine *g, struct engine_job *old, struct engine_job *j)
 {
 	g->report.jobs[old->state]--;
 	engine_lack_nothing(g, old);
+	engine_view_unstuck(g, old);
 	share_order_remove(&g->order, &old->member);
 	standing_close(g->services->registry, old->place);
 	old->place = STANDING_NO_PLACE;

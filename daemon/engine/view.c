@@ -297,7 +297,7 @@ facts_of(struct engine *g, const struct engine_job *j, const struct stuck_look *
 	return (struct stuck_facts){.state = j->state,
 	    .reason = j->reason,
 	    .by_hand = engine_paused_by_hand(j),
-	    .aside = r->state == ROUND_ENDED,
+	    .aside = r->state == ROUND_ENDED || j->lack.kind != LACKS_NOTHING,
 	    .unready = l->health.reason,
 	    .detail = l->health.detail,
 	    .evaluates = engine_evaluates(j),

@@ -21,7 +21,7 @@ static const struct kind {
 	"rounds"},
     [STUCK_SET_ASIDE] = {"set-aside",
 	"put back the file that the reason names, from a backup if need be: \"rivuletd check\" "
-	"says which are missing or damaged; or stop the job"},
+	"says which are missing or damaged. The job then goes on by itself; or stop it"},
     [STUCK_NOT_READY] = {"not-ready",
 	"mend what the reason says; the coordinator then goes on by itself"},
     [STUCK_FOLD] = {"fold",

@@ -159,4 +159,8 @@ run 0 fleet_admin status
 says "^job judged cannot move \\(set-aside\\): .*model $(echo "$base" | cut -c 1-8).*No such file.*; what to do: put back"
 within 20 grep -qE "the job is paused: model .*put back" "$FLEET/judged.follow" || fleet_fail "follow: $(cat "$FLEET/judged.follow")"
 counted 1 0 set-aside
+# The file is back: the job goes on, and is counted no more.
+mv "$FLEET/kept" "$FLEET/state/models/$base"
+mended() { curl_admin /v1/status | pick "'set-aside' not in d['stuck']['kinds'] and all(j['state'] == 'running' for j in d['jobs'] if j['name'] == 'judged')" | grep -qx True; }
+within 60 mended || fleet_fail "with its model again: $(curl_admin "/v1/jobs/$JOB")"
 echo "$FLEET_NAME: $CHECKS checks"
