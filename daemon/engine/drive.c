@@ -52,36 +52,13 @@ start_fold(struct engine *g, struct engine_job *j)
 	}
 }
 
-/* What came of the tasks that brought no report, and whose they were. */
-static void
-note_reopened(struct engine_job *j)
-{
-	struct engine_work *w = j->work;
-	uint32_t tasks[STUCK_KINDS] = {0};
-
-	w->silent_count = 0;
-	w->silent_round = j->row.round;
-	for (size_t i = 0; i < j->invite_count; i++) {
-		const struct invite *v = &j->invites[i];
-		const bool given_back = v->state == INVITE_ABORTED || v->state == INVITE_STOPPED;
-		if (given_back)
-			tasks[stuck_of_abort(v->gave_up)]++;
-		if (v->state != INVITE_OUT)
-			continue;
-		tasks[STUCK_TOO_SLOW]++;
-		if (w->silent_count < ENGINE_DEVICES_SHOWN)
-			memcpy(w->silent[w->silent_count++], v->device, 32);
-	}
-	stuck_reopen(&w->reopened, j->row.round, j->round.accepted, tasks);
-}
-
 /* Forgets everyone who has not reported: an abandoned round invites anew. */
 static void
 reopen(struct engine *g, struct engine_job *j)
 {
 	size_t kept = 0;
 
-	note_reopened(j);
+	engine_view_reopened(j);
 	if (spent_log(g->services, j->owner, 0))
 		log_event(LOG_LEVEL_WARN, "round.reopened", LOG_S("job", j->hex),
 		    LOG_U("round", j->row.round), LOG_U("reports", j->round.accepted),

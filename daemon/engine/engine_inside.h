@@ -433,6 +433,8 @@ bool engine_paused_by_hand(const struct engine_job *j);
 
 /* view.c: whether jobs move. No lock; looks once in a second. */
 void engine_view_stuck(struct engine *g, uint64_t now_ms);
+/* The open round is opened again: what came of the tasks that brought no report, and whose they were. Lock held. */
+void engine_view_reopened(struct engine_job *j);
 /* The job is over, or was paused or resumed: what was said of it holds no longer. Lock held. */
 void engine_view_unstuck(struct engine *g, struct engine_job *j);
 

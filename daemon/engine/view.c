@@ -373,6 +373,28 @@ look_stuck(struct engine *g, struct engine_job *j, struct stuck_look *l)
 }
 
 void
+engine_view_reopened(struct engine_job *j)
+{
+	struct engine_work *w = j->work;
+	uint32_t tasks[STUCK_KINDS] = {0};
+
+	w->silent_count = 0;
+	w->silent_round = j->row.round;
+	for (size_t i = 0; i < j->invite_count; i++) {
+		const struct invite *v = &j->invites[i];
+		const bool given_back = v->state == INVITE_ABORTED || v->state == INVITE_STOPPED;
+		if (given_back)
+			tasks[stuck_of_abort(v->gave_up)]++;
+		if (v->state != INVITE_OUT)
+			continue;
+		tasks[STUCK_TOO_SLOW]++;
+		if (w->silent_count < ENGINE_DEVICES_SHOWN)
+			memcpy(w->silent[w->silent_count++], v->device, 32);
+	}
+	stuck_reopen(&w->reopened, j->row.round, j->round.accepted, tasks);
+}
+
+void
 engine_view_unstuck(struct engine *g, struct engine_job *j)
 {
 	if (!j->work)
