@@ -237,13 +237,13 @@ is_set_aside(struct engine *g, const uint8_t id[16], struct why *why)
 	return aside;
 }
 
-/* One that is over is for the store to refuse. */
+/* One that is over is for the store to refuse; one that waits for a file is paused in memory alone. */
 static bool
 is_so(struct engine *g, const uint8_t id[16], enum job_state state)
 {
 	lock_take(&g->lock);
 	const struct engine_job *j = engine_find(g, id);
-	bool so = j && states_job_lives(state) && j->state == state;
+	bool so = j && states_job_lives(state) && j->state == state && !j->lack.kind;
 	lock_release(&g->lock);
 	return so;
 }
