@@ -444,8 +444,7 @@ end_lack(struct engine *g, const struct wanted *w, bool sound)
 {
 	lock_take(&g->lock);
 	struct engine_job *j = engine_find(g, w->job);
-	bool again = false;
-	bool same = j && memcmp(&j->lack, &w->lack, sizeof(w->lack)) == 0;
+	bool again = false, same = j && memcmp(&j->lack, &w->lack, sizeof(w->lack)) == 0;
 	if (same && !sound) {
 		uint64_t pause = LACK_FIRST_MS << (j->lack_looks < 5 ? j->lack_looks : 5);
 		/* One that is gone costs nothing to look for. */
@@ -484,9 +483,7 @@ look_at_doubts(struct engine *g)
 		memcpy(lack.id, doubts[i], 32);
 		if (!models_doubt(g->services->models, lack.id))
 			continue;
-		enum err e = look_at_file(g->services, &lack, &why);
-		if (e)
-			engine_lacks(g, &lack, e, &why);
+		engine_lacks(g, &lack, look_at_file(g->services, &lack, &why), &why);
 	}
 }
 
