@@ -97,11 +97,11 @@ print_status(const struct json *doc)
 	    (unsigned long long)number(devices, "joined"),
 	    (unsigned long long)number(devices, "active"),
 	    (unsigned long long)number(doc, "connections"));
-	if (number(devices, "locked_out") > 0)
+	if (number(doc, "locked_out") > 0)
 		printf("warning: %llu active devices are locked out, for their certificates are "
 		       "refused: is the coordinator's clock right? \"rivulet device list\" names "
 		       "them\n\n",
-		    (unsigned long long)number(devices, "locked_out"));
+		    (unsigned long long)number(doc, "locked_out"));
 	const struct json *lost = json_get(doc, "lost");
 	if (number(lost, "files") > 0)
 		printf(

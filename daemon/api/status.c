@@ -93,7 +93,6 @@ devices_json(const struct registry_report *r)
 
 	json_add_u64(v, "joined", r->joined);
 	json_add_u64(v, "active", r->seen);
-	json_add_u64(v, "locked_out", r->locked_out);
 	return v;
 }
 
@@ -256,6 +255,7 @@ api_status(struct exchange *x)
 	json_add(v, "ca", ca_json(s, devices.not_renewed));
 	if (x->who.roles & ROLE_READERS) {
 		json_add_u64(v, "contested", devices.contested);
+		json_add_u64(v, "locked_out", devices.locked_out);
 		json_add(v, "clock", clock_json(s));
 		json_add(v, "stuck", stuck_json(s));
 		views_disk(v, x);

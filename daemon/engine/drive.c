@@ -284,12 +284,13 @@ begin_lack(struct engine *g, struct engine_job *j, const struct engine_lack *lac
 	const struct lack_words w = words_of(lack->kind);
 	uint32_t accepted = j->round.accepted;
 	bool folding = j->round.state == ROUND_FOLDING;
-	char reason[sizeof(j->reason)], hex[17];
+	char reason[sizeof(j->reason)], hex[65];
 
 	log_event(LOG_LEVEL_ERROR, "job.damaged", LOG_S("job", j->hex), LOG_S("name", j->name),
 	    LOG_U("round", j->row.round), LOG_S("why", why->text));
-	hex_encode(hex, lack->id, 8);
-	snprintf(reason, sizeof(reason), "%s %s is %s: %s", w.file, hex, fault_of(e), w.remedy);
+	hex_encode(hex, lack->id, lack->kind == LACKS_DELTA ? 16 : 32);
+	snprintf(reason, sizeof(reason), "%s %s is %s: %s (%.120s)", w.file, hex, fault_of(e),
+	    w.remedy, why->text);
 	engine_step(g, j, ROUND_PAUSE, 0);
 	if (folding)
 		engine_step(g, j, ROUND_BEGIN, accepted);

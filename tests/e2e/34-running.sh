@@ -84,7 +84,7 @@ for how in gone cut flipped replaced folder; do
 	hurt $how "$state/models/$base"
 	# Not one byte of it is sent, also before anybody has noticed.
 	curl_admin "/v1/models/$base" -o "$FLEET/got" -w '%{http_code}' >"$FLEET/code" 2>/dev/null && fleet_fail "$what: it was sent: $(cat "$FLEET/code")"
-	case $how in gone) waits "model $(echo "$base" | cut -c 1-16) is gone" ;; *) waits "model $(echo "$base" | cut -c 1-16) is " ;; esac
+	case $how in gone) waits "model $base is gone" ;; *) waits "model $base is " ;; esac
 	heal "$state/models/$base"
 	goes_on
 	case $how in gone | flipped) ;; *) continue ;; esac
@@ -129,7 +129,7 @@ for how in gone cut flipped; do
 	delta=$(find "$state/spool" -name '*.delta' | head -n 1)
 	hurt $how "$delta"
 	train device3
-	waits "delta $(basename "$delta" .delta | cut -c 1-16) is "
+	waits "delta $(basename "$delta" .delta) is "
 	heal "$delta"
 	goes_on
 	round=$((round + 1))
