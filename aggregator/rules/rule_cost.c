@@ -18,8 +18,10 @@ depth(double n)
 {
 	double steps = 0;
 
-	for (; n > 1; n /= 2)
+	while (n > 1) {
+		n /= 2;
 		steps++;
+	}
 	return steps;
 }
 

@@ -75,6 +75,9 @@ cmd_find(struct cmd_admin *a, enum cmd_find_kind kind, const char *word, char id
 	enum err e = cmd_admin_call(a, "GET", path, NULL, &doc, why);
 	if (a->problem == PROBLEM_AMBIGUOUS)
 		e = ERR_INVALID;
+	else if (kind == CMD_FIND_JOB && a->problem == PROBLEM_NOT_FOUND)
+		err_set(
+		    why, e, "this coordinator is older and looks up no names: give the full id");
 	const char *found = json_string(json_get(doc, "id"));
 	if (!e && (!found || strlen(found) != k->digits))
 		e = err_set(why, ERR_CORRUPT, "what came is no id");

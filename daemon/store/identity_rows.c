@@ -276,7 +276,7 @@ store_keys_dated(struct store_db *db, double now)
 
 	store_query_row(&q, &(struct store_table){1, &field}, &now);
 	enum err e = store_query_done(&q);
-	double restored_at;
+	double restored_at = 0;
 	if (!e)
 		e = store_restored_at(db, &restored_at);
 	return !e && isnan(restored_at) ? store_meta_put(db, RESTORED_AT, (uint64_t)ceil(now)) : e;

@@ -70,7 +70,7 @@ class Facts(NamedTuple):
     batch: int
     deadline: float  # time.monotonic()
     examples: int  # that are there to train on; 0 if that is not known
-    most: int  # that the job lets this device claim; 0 if it may claim all it has
+    most: int = 0  # that the job lets this device claim; 0 if it may claim all it has
 
 
 class Hand:

@@ -313,6 +313,8 @@ class Coordinator:
             except ApiError as e:
                 if e.status != 404:
                     raise
+                if kind == "job" and e.type == "not-found":
+                    raise ApiError("this coordinator is older and looks up no names: give the full id", e.type) from e
         raise ApiError('no %s "%.64s"' % (kind, word), "not-found")
 
     def _begin_with(self, document: Row, init: Any) -> None:
