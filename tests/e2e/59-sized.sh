@@ -138,7 +138,7 @@ given=$(for round in 1 2 3; do echo "$round $(steps_of trains $round)"; done)
 fleet_again trains
 fleet_kill KILL "$DAEMON_PID"
 echo "$given" | while read -r round steps; do
-	query "INSERT INTO sized SELECT job.id, $round, device.id, $steps FROM job, device WHERE job.document LIKE '%\"record\"%' AND device.name = 'trains'"
+	query "INSERT INTO sized (job, round, device, steps) SELECT job.id, $round, device.id, $steps FROM job, device WHERE job.document LIKE '%\"record\"%' AND device.name = 'trains'"
 done
 fleet_restart
 fleet_run trains
