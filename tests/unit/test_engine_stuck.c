@@ -1,6 +1,7 @@
 /* Why an engine's jobs cannot move. Time is the test's. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
@@ -10,7 +11,7 @@
 #include "engine_fixture.h"
 #include "health.h"
 
-static uint64_t ahead_ms;
+static atomic_ullong ahead_ms;
 
 uint64_t
 clock_ms(void)
