@@ -17,7 +17,7 @@
 #define HOUR 3600.0
 #define MOST 1000
 
-static _Atomic double monotonic = 5000, wall = 1800000000;
+static double monotonic = 5000, wall = 1800000000;
 
 uint64_t
 clock_ms(void)
