@@ -54,7 +54,7 @@ fill_offer(struct offer *in)
 	in->evaluator_figures = 1;
 	memcpy(in->resting[0].job, HEX64, 16);
 	in->resting[0].seconds = 59;
-	memcpy(in->resting[1].job, HEX64 + 1, 16);
+	memcpy(in->resting[1].job, &HEX64[1], 16);
 	in->resting[1].seconds = 3600;
 	in->resting_count = 2;
 }

@@ -15,21 +15,22 @@ static const struct row {
 	double min, max;
 	bool lowers; /* the document's value is the most */
 } rows[OVERRIDE_KEYS] = {
-    [OVERRIDE_SHARE] = {"share", ANYWHERE, true, 1, JOB_SHARE_MAX},
-    [OVERRIDE_PRIORITY] = {"priority", ANYWHERE, true, -JOB_PRIORITY_MAX, JOB_PRIORITY_MAX},
+    [OVERRIDE_SHARE] = {"share", ANYWHERE, true, 1, JOB_SHARE_MAX, false},
+    [OVERRIDE_PRIORITY] = {"priority", ANYWHERE, true, -JOB_PRIORITY_MAX, JOB_PRIORITY_MAX, false},
     [OVERRIDE_ROUND_DEADLINE] = {"round.deadline_s", ANYWHERE, false, JOB_SECONDS_MIN,
-	JOB_SECONDS_MAX},
-    [OVERRIDE_ROUND_GRACE] = {"round.grace_s", SYNCHRONOUS, false, 0, JOB_GRACE_MAX},
+	JOB_SECONDS_MAX, false},
+    [OVERRIDE_ROUND_GRACE] = {"round.grace_s", SYNCHRONOUS, false, 0, JOB_GRACE_MAX, false},
     [OVERRIDE_ROUND_TASK_TIMEOUT] = {"round.task_timeout_s", BUFFERED, false, JOB_TASK_TIMEOUT_MIN,
-	JOB_SECONDS_MAX},
-    [OVERRIDE_ROUND_CONCURRENCY] = {"round.concurrency", BUFFERED, true, 1, JOB_GOAL_MAX},
-    [OVERRIDE_STOP_ROUNDS] = {"stop.rounds", TRAINING, true, 0, JOB_STOP_ROUNDS_MAX},
-    [OVERRIDE_STOP_REPORTS] = {"stop.reports", TRAINING, true, 0, (double)JOB_STOP_REPORTS_MAX},
-    [OVERRIDE_STOP_SECONDS] = {"stop.seconds", TRAINING, false, 0, JOB_STOP_SECONDS_MAX},
+	JOB_SECONDS_MAX, false},
+    [OVERRIDE_ROUND_CONCURRENCY] = {"round.concurrency", BUFFERED, true, 1, JOB_GOAL_MAX, false},
+    [OVERRIDE_STOP_ROUNDS] = {"stop.rounds", TRAINING, true, 0, JOB_STOP_ROUNDS_MAX, false},
+    [OVERRIDE_STOP_REPORTS] = {"stop.reports", TRAINING, true, 0, (double)JOB_STOP_REPORTS_MAX,
+	false},
+    [OVERRIDE_STOP_SECONDS] = {"stop.seconds", TRAINING, false, 0, JOB_STOP_SECONDS_MAX, false},
     [OVERRIDE_EVALUATE_DEADLINE] = {"evaluate.deadline_s", MEASURED, false, RECIPE_EVALUATE_MIN,
-	RECIPE_EVALUATE_MAX},
-    [OVERRIDE_ROUND_GOAL] = {"round.goal", ANYWHERE, true, 1, JOB_GOAL_MAX, .lowers = true},
-    [OVERRIDE_ROUND_QUORUM] = {"round.quorum", ANYWHERE, true, 1, JOB_GOAL_MAX, .lowers = true},
+	RECIPE_EVALUATE_MAX, false},
+    [OVERRIDE_ROUND_GOAL] = {"round.goal", ANYWHERE, true, 1, JOB_GOAL_MAX, true},
+    [OVERRIDE_ROUND_QUORUM] = {"round.quorum", ANYWHERE, true, 1, JOB_GOAL_MAX, true},
 };
 
 const char *
