@@ -53,7 +53,8 @@ submit() { # submit NAME SED_SCRIPT: a job of both devices; who follows it write
 	END
 	sed -i "$2" "$FLEET/job.json"
 	job_submit "$FLEET/job.json"
-	fleet_admin job show "$1" --follow >/dev/null 2>"$FLEET/$1.follow" &
+	"$RIVULET" job show "$1" --follow --socket "$FLEET/admin.sock" >/dev/null 2>"$FLEET/$1.follow" &
+	FLEET_PIDS="$FLEET_PIDS $!"
 	FLEET_PIDS="$FLEET_PIDS $!"
 	PYTHONPATH=python python3 -S -E -c 'import sys
 sys.path.insert(0, "python")

@@ -97,7 +97,9 @@ def torch_too():
 if __name__ == "__main__":
     cache()
     files()
-    processes()
+    # Semaphores and shared memory are files there; in a bare root it is not for everybody.
+    if os.access("/dev/shm", os.W_OK):
+        processes()
     said = torch_too()
     with open("report.json", "w") as f:
         json.dump({"examples": 40, "steps": 1, "loss": 1.0}, f)
