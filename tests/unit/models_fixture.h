@@ -1,10 +1,14 @@
 #ifndef MODELS_FIXTURE_H
 #define MODELS_FIXTURE_H
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "file.h"
+#include "hex.h"
 #include "modelfile.h"
 #include "models.h"
 
@@ -59,6 +63,37 @@ put(struct fixture *f, float first, uint8_t id[32])
 	assert_int_equal(
 	    models_put(f->m, f->head.data, f->head.len, f->data, sizeof(f->data), id, &f->why),
 	    ERR_OK);
+}
+
+static inline void
+path_of(const struct fixture *f, const uint8_t id[32], const char *suffix, char out[160])
+{
+	char hex[65];
+
+	hex_encode(hex, id, 32);
+	snprintf(out, 160, "%s/%s%s", f->dir, hex, suffix);
+}
+
+/* Turns one bit and dates the file back, as nobody but a disk would. */
+static inline void
+flip(const char *path)
+{
+	struct stat st, now;
+	uint8_t byte;
+
+	assert_int_equal(stat(path, &st), 0);
+	int fd = open(path, O_RDWR);
+	assert_int_equal(pread(fd, &byte, 1, st.st_size - 1), 1);
+	byte ^= 1;
+	/* The file system's clock goes by steps. */
+	do {
+		assert_int_equal(pwrite(fd, &byte, 1, st.st_size - 1), 1);
+		const struct timespec times[2] = {st.st_atim, st.st_mtim};
+		assert_int_equal(futimens(fd, times), 0);
+		assert_int_equal(fstat(fd, &now), 0);
+	} while (
+	    now.st_ctim.tv_sec == st.st_ctim.tv_sec && now.st_ctim.tv_nsec == st.st_ctim.tv_nsec);
+	close(fd);
 }
 
 #define WITH_MODELS(test) cmocka_unit_test_setup_teardown(test, setup, teardown)

@@ -23,37 +23,6 @@
 #include "models_inside.h"
 
 static void
-path_of(const struct fixture *f, const uint8_t id[32], const char *suffix, char out[160])
-{
-	char hex[65];
-
-	hex_encode(hex, id, 32);
-	snprintf(out, 160, "%s/%s%s", f->dir, hex, suffix);
-}
-
-/* Turns one bit and dates the file back, as nobody but a disk would. */
-static void
-flip(const char *path)
-{
-	struct stat st, now;
-	uint8_t byte;
-
-	assert_int_equal(stat(path, &st), 0);
-	int fd = open(path, O_RDWR);
-	assert_int_equal(pread(fd, &byte, 1, st.st_size - 1), 1);
-	byte ^= 1;
-	/* The file system's clock goes by steps. */
-	do {
-		assert_int_equal(pwrite(fd, &byte, 1, st.st_size - 1), 1);
-		const struct timespec times[2] = {st.st_atim, st.st_mtim};
-		assert_int_equal(futimens(fd, times), 0);
-		assert_int_equal(fstat(fd, &now), 0);
-	} while (
-	    now.st_ctim.tv_sec == st.st_ctim.tv_sec && now.st_ctim.tv_nsec == st.st_ctim.tv_nsec);
-	close(fd);
-}
-
-static void
 put_and_get(void **state)
 {
 	struct fixture *f = *state;
