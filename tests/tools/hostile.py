@@ -431,13 +431,13 @@ def layer(name, outputs, seed, more=None):
     return json.dumps({**document, **(more or {})})
 
 
-class Owner:
-    """Who may submit jobs, by a token; counts the answers."""
+class Builder:
+    """Who submits large jobs, by a token of its own; counts the answers."""
 
     def __init__(self):
-        self.context = ssl.create_default_context(cafile=FLEET + "/owner/ca.pem")
+        self.context = ssl.create_default_context(cafile=FLEET + "/builder/ca.pem")
         self.context.check_hostname = False
-        with open(FLEET + "/owner/token") as f:
+        with open(FLEET + "/builder/token") as f:
             self.token = f.read().strip()
         self.answers = {}
 
@@ -468,16 +468,16 @@ class Owner:
 
 def documents(seconds):
     """A submitter plans and submits models of gigabytes, four documents at a time, and takes back what is accepted."""
-    owner, count = Owner(), [0]
+    builder, count = Builder(), [0]
 
     def repeat(number):
         while time.time() < start + seconds:
             count[0] += 1
             seed = int(time.time() * 1000) % 1000000 * 10 + number
-            owner.ask("POST", "/v1/plan", layer("huge", HUGE, seed))
-            status, text = owner.ask("POST", "/v1/jobs", layer("large", LARGE, seed))
+            builder.ask("POST", "/v1/plan", layer("huge", HUGE, seed))
+            status, text = builder.ask("POST", "/v1/jobs", layer("large", LARGE, seed))
             if status == 201:
-                owner.remove(text)
+                builder.remove(text)
 
     with Watch() as w:
         start = time.time()
@@ -486,15 +486,15 @@ def documents(seconds):
             t.start()
         for t in threads:
             t.join()
-    good = owner.answers.get("plan 0", 0) + owner.answers.get("jobs 0", 0) == 0 and owner.answers.get("jobs 201", 0) > 0
-    return ("documents", f"{count[0]} plans of 3.9 GB and submissions of 98 MB, four at a time", str(owner), w, good, "requests were not answered")
+    good = builder.answers.get("plan 0", 0) + builder.answers.get("jobs 0", 0) == 0 and builder.answers.get("jobs 201", 0) > 0
+    return ("documents", f"{count[0]} plans of 3.9 GB and submissions of 98 MB, four at a time", str(builder), w, good, "requests were not answered, or none was accepted")
 
 
 def folds(seconds):
     """A submitter with one device of its own has large rounds folded, one after the other."""
-    owner, peer, count = Owner(), f"{BUILD}/tests/tools/wire_peer", 0
+    builder, peer, count = Builder(), f"{BUILD}/tests/tools/wire_peer", 0
     rule = {"aggregate": {"rule": {"name": "geometric_median", "hostile": 0, "iterations": 100}}}
-    status, text = owner.ask("POST", "/v1/jobs", layer("folds", LARGE, int(time.time()), rule))
+    status, text = builder.ask("POST", "/v1/jobs", layer("folds", LARGE, int(time.time()), rule))
     env = dict(os.environ, WIRE_DATA="wide", HTTPS_SOURCE="127.0.0.69")
 
     def say(*arguments):
@@ -512,8 +512,8 @@ def folds(seconds):
             else:
                 time.sleep(0.05)
     if status == 201:
-        owner.remove(text)
-    return ("folds", f"{count} deltas of {WIDE * LARGE} parameters in 6 KB", str(owner), w, count > 0, "no delta was taken")
+        builder.remove(text)
+    return ("folds", f"{count} deltas of {WIDE * LARGE} parameters in 6 KB", str(builder), w, count > 0, "no delta was taken")
 
 
 def bombs(seconds):
