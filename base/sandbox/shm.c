@@ -27,6 +27,7 @@ struct leftover {
 };
 
 struct leftovers {
+	char folder[256]; /* where they lie; empty: it has no name */
 	struct leftover *items;
 	size_t count, room;
 };
@@ -106,12 +107,39 @@ shm_begin(struct shm *s, const char *directory)
 
 /* --- what is in use */
 
-static void
-mark(struct leftovers *l, dev_t device, ino_t inode)
+/* Is the path in this entry of the folder? */
+static bool
+is_within(const char *path, const char *folder, const char *name)
 {
-	for (size_t i = 0; i < l->count; i++)
-		if (l->items[i].entry.device == device && l->items[i].entry.inode == inode)
-			l->items[i].used = true;
+	const size_t lead = strlen(folder), len = strlen(name);
+
+	return lead > 0 && strncmp(path, folder, lead) == 0 && path[lead] == '/' &&
+	    strncmp(path + lead + 1, name, len) == 0 && path[lead + 1 + len] == '/';
+}
+
+/* Who has a file open needs the directories above it. */
+static void
+mark(struct leftovers *l, dev_t device, ino_t inode, const char *path)
+{
+	for (size_t i = 0; i < l->count; i++) {
+		struct leftover *o = &l->items[i];
+		if ((o->entry.device == device && o->entry.inode == inode) ||
+		    is_within(path, l->folder, o->name))
+			o->used = true;
+	}
+}
+
+/* What a link of /proc leads to. */
+static void
+mark_link(struct leftovers *l, int folder, const char *name)
+{
+	char path[4400];
+	struct stat st;
+	ssize_t len = readlinkat(folder, name, path, sizeof(path) - 1);
+
+	path[len > 0 ? len : 0] = '\0';
+	if (fstatat(folder, name, &st, 0) == 0)
+		mark(l, st.st_dev, st.st_ino, path);
 }
 
 static void
@@ -120,31 +148,30 @@ mark_open(struct leftovers *l, int process)
 	int fds = openat(process, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fds < 0 ? NULL : fdopendir(fds);
 	struct dirent *entry;
-	struct stat st;
 
 	while (d && (entry = readdir(d)))
-		if (fstatat(dirfd(d), entry->d_name, &st, 0) == 0)
-			mark(l, st.st_dev, st.st_ino);
+		if (!is_dots(entry->d_name))
+			mark_link(l, dirfd(d), entry->d_name);
 	if (d)
 		closedir(d);
 	else if (fds >= 0)
 		close(fds);
 }
 
-/* "BEGIN-END RIGHTS OFFSET MAJOR:MINOR INODE NAME" */
+/* "BEGIN-END RIGHTS OFFSET MAJOR:MINOR INODE     PATH" */
 static void
 mark_mapped(struct leftovers *l, int process)
 {
 	char line[4400];
 	unsigned long long inode;
 	unsigned major_number, minor_number;
-	int fd = openat(process, "maps", O_RDONLY | O_CLOEXEC);
+	int fd = openat(process, "maps", O_RDONLY | O_CLOEXEC), at = 0;
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
 
 	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%*s %*s %*s %x:%x %llu", &major_number, &minor_number, &inode) ==
-		    3)
-			mark(l, makedev(major_number, minor_number), (ino_t)inode);
+		if (sscanf(line, "%*s %*s %*s %x:%x %llu %n", &major_number, &minor_number, &inode,
+			&at) == 3)
+			mark(l, makedev(major_number, minor_number), (ino_t)inode, line + at);
 	if (f)
 		fclose(f);
 	else if (fd >= 0)
@@ -164,6 +191,7 @@ mark_used(struct leftovers *l)
 		int process = openat(dirfd(d), entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (process < 0)
 			continue;
+		mark_link(l, process, "cwd");
 		mark_open(l, process);
 		mark_mapped(l, process);
 		close(process);
@@ -205,7 +233,11 @@ static void
 clean(const struct shm *s)
 {
 	struct leftovers l = {.items = NULL};
+	char own[64];
 
+	snprintf(own, sizeof(own), "/proc/self/fd/%d", s->fd);
+	ssize_t len = readlink(own, l.folder, sizeof(l.folder) - 1);
+	l.folder[len > 0 ? len : 0] = '\0';
 	find_leftovers(s, &l);
 	if (l.count > 0)
 		mark_used(&l);

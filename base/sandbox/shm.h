@@ -9,7 +9,7 @@
 /*
  * What programs leave in a directory of shared memory (/dev/shm), where it would take memory for ever. Everybody who starts programs
  * holds a shared lock of the directory while one of his lives; whoever gets it alone removes, of this user's entries, those that were
- * not there before and that no process has open. So nothing goes of another user, of one who was there before, of a program in use.
+ * not there before and that no process has open, nor anything in them. So nothing goes of another user, of one who was there before, of a program in use.
  */
 #define SHM_DIRECTORY "/dev/shm"
 

@@ -88,6 +88,30 @@ takes_leftovers_alone(void **state)
 	assert_true(is_there("open") && is_there("mapped"));
 }
 
+/* A data set that somebody of the same user has just laid there, and reads. */
+static void
+leaves_folders_in_use(void **state)
+{
+	struct shm s = {.fd = -1};
+	(void)state;
+
+	shm_begin(&s, dir);
+	assert_int_equal(mkdir(at("set"), 0700), 0);
+	assert_int_equal(mkdir(at("set/deep"), 0700), 0);
+	assert_int_equal(mkdir(at("mapped"), 0700), 0);
+	assert_int_equal(mkdir(at("idle"), 0700), 0);
+	int opened = put("set/deep/file"), mapped = put("mapped/file");
+	void *map = mmap(NULL, 4096, PROT_READ, MAP_SHARED, mapped, 0);
+	assert_true(map != MAP_FAILED);
+	close(mapped);
+	close(put("se"));
+	assert_true(shm_end(&s));
+	assert_true(is_there("set/deep/file") && is_there("mapped/file"));
+	assert_false(is_there("idle") || is_there("se"));
+	close(opened);
+	munmap(map, 4096);
+}
+
 /* Another one's program lives: what it made may not be in use at the moment. */
 static void
 waits_for_others(void **state)
@@ -129,6 +153,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(takes_leftovers_alone, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(leaves_folders_in_use, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(waits_for_others, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(has_no_directory, set_up, tear_down),
 	};
