@@ -1,14 +1,72 @@
 #include "data.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "allowance.h"
+#include "child.h"
 #include "glyphs.h"
 #include "packed.h"
 #include "shown.h"
 #include "source.h"
+
+#define WRITE_PATHS_MAX 64
+
+/* --- where trainers may write */
+
+/* Does it stand there, or lead there on its way? */
+static bool
+passes(const char *file, const char *place)
+{
+	const size_t len = strlen(place);
+	char path[PATH_MAX], full[PATH_MAX];
+	bool found = false;
+
+	snprintf(path, sizeof(path), "%s", file);
+	for (char *end = path + strlen(path); !found && end; end = strrchr(path, '/')) {
+		*end = '\0';
+		if (realpath(*path ? path : *file == '/' ? "/" : ".", full))
+			found = strncmp(full, place, len) == 0 &&
+			    (len == 1 || !full[len] || full[len] == '/');
+	}
+	return found;
+}
+
+static enum err
+guard(const char *file, const struct settings_trainer *t, struct why *why)
+{
+	char words[SETTINGS_WORDS_MAX], place[PATH_MAX];
+	const char *paths[WRITE_PATHS_MAX];
+
+	snprintf(words, sizeof(words), "%s", t->write);
+	if (t->free || !*words || child_split(words, paths, WRITE_PATHS_MAX))
+		return ERR_OK;
+	for (size_t i = 0; paths[i]; i++)
+		if (realpath(paths[i], place) && passes(file, place))
+			return err_set(why, ERR_DENIED,
+			    "%.120s: [trainer %s] may write there (write = %.100s) and so choose "
+			    "what this agent reads: move it, or name another place",
+			    file, t->name, paths[i]);
+	return ERR_OK;
+}
+
+enum err
+data_guard(const struct settings *settings, const struct settings_data *from, struct why *why)
+{
+	const char *files[DATA_SOURCE_FILES];
+	const size_t n =
+	    from->source.format == DATA_EXTERNAL ? 0 : data_source_files(&from->source, files);
+	enum err e = ERR_OK;
+
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; !e && k < settings->trainer_count; k++)
+			e = guard(files[i], &settings->trainers[k], why);
+	return e;
+}
+
+/* --- loading */
 
 /* Only a trainer reads it: nothing is known but the count. */
 static void

@@ -12,6 +12,10 @@
 /* ERR_NOTFOUND if a file is missing; ERR_INVALID and the like name the file. The caller deinits *out. */
 ERR_MUST_USE enum err data_load(
     struct dataset *out, const struct settings_data *from, struct why *why);
+/* ERR_DENIED: a trainer that is confined may write where a file of this set lies. By a link in its place it would have the agent read, and
+ * hand out, what the trainer itself may not see. */
+ERR_MUST_USE enum err data_guard(
+    const struct settings *settings, const struct settings_data *from, struct why *why);
 /* Divides a set into a training and a validation part by a permutation from seed; the validation part has
  * floor(share x count) examples, at least one if share > 0 and there are two or more. Of what lies in memory both are copies. */
 ERR_MUST_USE enum err data_split(struct dataset *train, struct dataset *validation,

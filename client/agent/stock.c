@@ -47,7 +47,10 @@ load(const struct settings *settings, struct stock_item *item, const struct even
 	struct why why, said;
 
 	item->tried_at = backoff_now();
-	if (data_load(&item->all, item->settings, &why)) {
+	enum err e = data_guard(settings, item->settings, &why);
+	if (!e)
+		e = data_load(&item->all, item->settings, &why);
+	if (e) {
 		err_set(
 		    &said, ERR_OK, "%s%s", settings_data_place(settings, item->settings), why.text);
 		events_emit(events, EVENTS_ERROR, "data.failed",

@@ -30,8 +30,10 @@ check_data(struct cmd_doctor *d, const struct settings_data *s)
 {
 	struct dataset set = {0};
 	struct why why = {""};
-	enum err e = data_load(&set, s, &why);
+	enum err e = data_guard(d->settings, s, &why);
 
+	if (!e)
+		e = data_load(&set, s, &why);
 	if (e)
 		cmd_doctor_add(d, "data", CMD_DOCTOR_FAULT,
 		    e == ERR_NOTFOUND ? CMD_NOT_FOUND : CMD_SETTINGS,

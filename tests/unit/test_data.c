@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "data.h"
@@ -233,6 +234,61 @@ test_fits(void **state)
 	json_free(names);
 }
 
+static enum err
+guarded(const char *form)
+{
+	struct settings *s = settings_of(form);
+	struct why why = {""};
+
+	enum err e = data_guard(s, &s->data[0], &why);
+	assert_int_equal(e == ERR_DENIED, strstr(why.text, "[trainer t] may write there") != NULL);
+	settings_free(s);
+	return e;
+}
+
+#define TRAINER(write) "[trainer t]\nkinds=train\nexec=/bin/true\nwrite=" write "\n"
+
+/* What a confined trainer may put a link in the place of is not read: by its name, by a link to it, by a link on the way. */
+static void
+test_guard(void **state)
+{
+	char at[3][96];
+
+	(void)state;
+	snprintf(at[0], sizeof(at[0]), "%s/open", dir);
+	snprintf(at[1], sizeof(at[1]), "%s/way", dir);
+	snprintf(at[2], sizeof(at[2]), "%s/open/away", dir);
+	assert_true(mkdir(at[0], 0700) == 0 && symlink(at[0], at[1]) == 0);
+	assert_int_equal(symlink(dir, at[2]), 0);
+	assert_int_equal(
+	    guarded("[data d]\nformat=text\npath=DIR/labels\n" TRAINER("DIR/open")), ERR_OK);
+	assert_int_equal(
+	    guarded("[data d]\nformat=text\npath=DIR/opened\n" TRAINER("DIR/open")), ERR_OK);
+	assert_int_equal(
+	    guarded("[data d]\nformat=text\npath=DIR/labels\n" TRAINER("/nonexistent")), ERR_OK);
+	assert_int_equal(
+	    guarded("[data d]\nformat=text\npath=DIR/open/x\n" TRAINER("DIR/open")), ERR_DENIED);
+	assert_int_equal(
+	    guarded("[data d]\nformat=text\npath=DIR/way/x\n" TRAINER("/tmp/none DIR/open")),
+	    ERR_DENIED);
+	assert_int_equal(
+	    guarded("[data d]\nformat=text\npath=DIR/open/away/labels\n" TRAINER("DIR/way")),
+	    ERR_DENIED);
+	assert_int_equal(
+	    guarded("[data d]\nformat=text\npath=DIR/labels\n" TRAINER("/")), ERR_DENIED);
+	assert_int_equal(
+	    guarded(
+		"[data d]\nformat=idx\nimages=DIR/images\nlabels=DIR/open/l\n" TRAINER("DIR/open")),
+	    ERR_DENIED);
+	assert_int_equal(
+	    guarded("[data d]\nformat=external\nexamples=3\npath=DIR/open/x\n" TRAINER("DIR/open")),
+	    ERR_OK);
+	assert_int_equal(
+	    guarded("[data d]\nformat=text\npath=DIR/open/x\n" TRAINER("DIR/open") "confine=no\n"),
+	    ERR_OK);
+	assert_true(unlink(at[2]) == 0 && unlink(at[1]) == 0 && rmdir(at[0]) == 0);
+}
+
 int
 main(void)
 {
@@ -242,6 +298,7 @@ main(void)
 	    cmocka_unit_test_setup_teardown(test_failures_name_the_file, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_split, set_up, tear_down),
 	    cmocka_unit_test(test_fits),
+	    cmocka_unit_test_setup_teardown(test_guard, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
