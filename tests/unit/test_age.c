@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "age.h"
+#include "clock_fixture.h"
 #include "coordinator_fixture.h"
 #include "engine_inside.h"
 #include "past_rows.h"
@@ -15,46 +16,6 @@
 #define DAY 86400.0
 #define YEAR (365 * DAY)
 #define BEGIN 1800000000.0
-
-/* Linked in the place of base's: both clocks go by where a test says so. */
-static double wall = BEGIN, elapsed = 5000;
-
-uint64_t
-clock_ms(void)
-{
-	return (uint64_t)(elapsed * 1000);
-}
-
-double
-clock_seconds(void)
-{
-	return elapsed;
-}
-
-double
-clock_wall(void)
-{
-	return wall;
-}
-
-int64_t
-clock_unix(void)
-{
-	return (int64_t)wall;
-}
-
-uint64_t
-clock_elapsed_ms(void)
-{
-	return (uint64_t)(elapsed * 1000);
-}
-
-static void
-pass(double seconds)
-{
-	wall += seconds;
-	elapsed += seconds;
-}
 
 static enum err
 nothing(struct store_db *db, void *arg, struct why *why)
@@ -122,7 +83,7 @@ static int
 begin(void **state)
 {
 	wall = BEGIN;
-	elapsed = 5000;
+	steady = 5000;
 	return coordinator_setup(state);
 }
 
@@ -237,7 +198,7 @@ over_a_boot(void **state)
 	assert_int_equal(doubt(c), AGE_STEPPED);
 	end(c);
 	wall += 100;
-	elapsed = 20;
+	steady = 20;
 	start(c);
 	assert_int_equal(doubt(c), AGE_STEPPED);
 	assert_int_equal(age_confirm(c->s.age, "test", &changed, &c->why), ERR_OK);

@@ -11,46 +11,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "clock.h"
+#include "clock_fixture.h"
 #include "disuse.h"
 #include "file.h"
 
 /* Files that are kept for some days, under a clock that jumps. */
 
-#define DAY ((int64_t)86400)
+#define DAY 86400.0
 #define DAYS 90
-
-static int64_t now;
-
-int64_t
-clock_unix(void)
-{
-	return now;
-}
-
-double
-clock_wall(void)
-{
-	return (double)now;
-}
-
-uint64_t
-clock_ms(void)
-{
-	return 1000;
-}
-
-uint64_t
-clock_elapsed_ms(void)
-{
-	return 1000;
-}
-
-double
-clock_seconds(void)
-{
-	return 1;
-}
 
 static int dir;
 static char path[64];
@@ -68,7 +36,7 @@ start(void)
 static void
 write_file(void)
 {
-	const struct timespec made[2] = {{.tv_sec = now}, {.tv_sec = now}};
+	const struct timespec made[2] = {{.tv_sec = clock_unix()}, {.tv_sec = clock_unix()}};
 	char name[80];
 
 	snprintf(name, sizeof(name), "%s/file", path);
@@ -77,9 +45,9 @@ write_file(void)
 }
 
 static void
-begin(int64_t at)
+begin(double at)
 {
-	now = at;
+	wall = at;
 	strcpy(path, "/tmp/test_disuse.XXXXXX");
 	assert_non_null(mkdtemp(path));
 	dir = open(path, O_RDONLY | O_DIRECTORY);
@@ -98,22 +66,22 @@ end(void)
 static void
 jumps(void **state)
 {
-	static const int64_t moves[] = {-12 * 365 * DAY, -DAY, 2 * DAY, 400 * DAY};
-	const int64_t right = 1800000000;
+	static const double moves[] = {-12 * 365 * DAY, -DAY, 2 * DAY, 400 * DAY};
+	const double right = 1800000000;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(moves) / sizeof(*moves); i++) {
 		/* The clock of a start, again and again, and that of what was written. */
 		begin(right);
 		for (int k = 0; k < 6; k++) {
-			now = right + k * DAY + (k % 2 ? moves[i] : 0);
+			wall = right + k * DAY + (k % 2 ? moves[i] : 0);
 			assert_true(start());
 			assert_true(start());
 		}
 		end();
 		begin(right + moves[i]);
 		for (int k = 0; k < 6; k++) {
-			now = right + k * DAY;
+			wall = right + k * DAY;
 			assert_true(start());
 		}
 		end();
@@ -123,21 +91,21 @@ jumps(void **state)
 static void
 old(void **state)
 {
-	const int64_t right = 1800000000;
+	const double right = 1800000000;
 
 	(void)state;
 	begin(right);
-	now += DAYS * DAY;
+	wall += DAYS * DAY;
 	assert_true(start());
-	now += DAY;
+	wall += DAY;
 	assert_true(start());
-	now += DAYS / 2 * DAY;
+	wall += DAYS / 2 * DAY;
 	assert_true(start());
 	/* In use again: as new. */
 	write_file();
-	now += (DAYS + 1) * DAY;
+	wall += (DAYS + 1) * DAY;
 	assert_true(start());
-	now += (DAYS / 2 + 1) * DAY;
+	wall += (DAYS / 2 + 1) * DAY;
 	assert_false(start());
 	end();
 }

@@ -9,48 +9,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "clock.h"
+#include "clock_fixture.h"
 #include "file.h"
 #include "keys.h"
 #include "x509.h"
 
 /* The coordinator's own certificates, made while its clock stands wrong by days and years. */
 
-#define DAY ((int64_t)86400)
-#define YEARS (12 * 365 * DAY)
+#define DAY 86400
+#define YEARS (12.0 * 365 * DAY)
 #define RIGHT 1800000000
-
-static int64_t now = RIGHT;
-
-double
-clock_wall(void)
-{
-	return (double)now;
-}
-
-int64_t
-clock_unix(void)
-{
-	return now;
-}
-
-uint64_t
-clock_ms(void)
-{
-	return 1000;
-}
-
-uint64_t
-clock_elapsed_ms(void)
-{
-	return 1000;
-}
-
-double
-clock_seconds(void)
-{
-	return 1;
-}
 
 static char dir[64];
 static struct why why;
@@ -61,7 +29,7 @@ init(void)
 	static const char *const names[] = {"localhost"};
 	bool fresh;
 
-	now = RIGHT;
+	wall = RIGHT;
 	strcpy(dir, "/tmp/test_keys_clock.XXXXXX");
 	assert_non_null(mkdtemp(dir));
 	assert_int_equal(keys_init(dir, names, 1, &fresh, &why), ERR_OK);
@@ -97,13 +65,13 @@ static void
 ahead(void **state)
 {
 	static const char *const names[] = {"localhost", "127.0.0.1"};
-	static const int64_t moves[] = {-DAY, 2 * DAY, 400 * DAY};
+	static const double moves[] = {-DAY, 2 * DAY, 400 * DAY};
 	bool fresh;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(moves) / sizeof(*moves); i++) {
 		init();
-		now = RIGHT + moves[i];
+		wall = RIGHT + moves[i];
 		assert_int_equal(keys_begin_rotation(dir, &why), ERR_OK);
 		good("ca-2.crt");
 		good("ca-2.cross.crt");
@@ -125,15 +93,15 @@ behind(void **state)
 
 	(void)state;
 	init();
-	now = RIGHT - YEARS;
+	wall = RIGHT - YEARS;
 	assert_int_equal(keys_begin_rotation(dir, &why), ERR_STATE);
 	assert_non_null(strstr(why.text, "2015-01-18T08:00:00Z, stands before the CA"));
 	assert_int_equal(keys_init(dir, names, 2, &fresh, &why), ERR_STATE);
-	now = RIGHT;
+	wall = RIGHT;
 	assert_int_equal(keys_begin_rotation(dir, &why), ERR_OK);
-	now = RIGHT - YEARS;
+	wall = RIGHT - YEARS;
 	assert_int_equal(keys_finish_rotation(dir, &why), ERR_STATE);
-	now = RIGHT;
+	wall = RIGHT;
 	assert_int_equal(keys_finish_rotation(dir, &why), ERR_OK);
 	good("server.crt");
 	good("sign.crt");

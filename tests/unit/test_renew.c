@@ -6,50 +6,10 @@
 #include <cmocka.h>
 
 #include "../../client/session/renew.c"
-#include "clock.h"
-
-/* The clocks of this test. */
-static double wall = 1700000000, steady = 1000;
-
-uint64_t
-clock_ms(void)
-{
-	return (uint64_t)(steady * 1000);
-}
-
-double
-clock_seconds(void)
-{
-	return steady;
-}
-
-uint64_t
-clock_elapsed_ms(void)
-{
-	return (uint64_t)(steady * 1000);
-}
-
-double
-clock_wall(void)
-{
-	return wall;
-}
-
-int64_t
-clock_unix(void)
-{
-	return (int64_t)wall;
-}
-
-static void
-pass(double seconds)
-{
-	wall += seconds;
-	steady += seconds;
-}
+#include "clock_fixture.h"
 
 #define DAY 86400
-#define MADE 1700000000 /* when the certificates here were issued; they begin two days before */
+#define MADE 1800000000 /* when the certificates here were issued; they begin two days before */
 
 /* A certificate of 90 days, of which the coordinator says that it is to be renewed after 60. */
 #define YEARLY MADE - 2 * DAY, MADE + 90 * DAY

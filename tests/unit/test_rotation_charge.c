@@ -6,44 +6,13 @@
 #include <cmocka.h>
 
 #include "../../daemon/api/identity.c"
+#include "clock_fixture.h"
 #include "shared.h"
 
 /* How often a device may change its key, under a clock that jumps. */
 
 #define HOUR 3600.0
 #define RIGHT 1800000000.0
-
-static double now;
-
-double
-clock_wall(void)
-{
-	return now;
-}
-
-int64_t
-clock_unix(void)
-{
-	return (int64_t)now;
-}
-
-uint64_t
-clock_ms(void)
-{
-	return 1000;
-}
-
-uint64_t
-clock_elapsed_ms(void)
-{
-	return 1000;
-}
-
-double
-clock_seconds(void)
-{
-	return 1;
-}
 
 static void
 jumps(void **state)
@@ -59,17 +28,17 @@ jumps(void **state)
 	assert_int_equal(shared_new(&s.config, config, free), ERR_OK);
 	for (size_t i = 0; i < sizeof(moves) / sizeof(*moves); i++) {
 		struct rotation r = {.services = &s};
-		now = RIGHT + moves[i];
+		wall = RIGHT + moves[i];
 		for (int k = 0; k < ROTATIONS; k++)
 			assert_int_equal(charge(&r, &why), ERR_OK);
 		assert_int_equal(charge(&r, &why), ERR_DENIED);
 		assert_true(r.wait_s == (uint32_t)HOUR);
 		/* Right again: at once, and then as ever. */
-		now = RIGHT;
+		wall = RIGHT;
 		for (int k = 0; k < ROTATIONS; k++)
 			assert_int_equal(charge(&r, &why), ERR_OK);
 		assert_int_equal(charge(&r, &why), ERR_DENIED);
-		now += HOUR;
+		wall += HOUR;
 		assert_int_equal(charge(&r, &why), ERR_OK);
 	}
 	shared_free(s.config);

@@ -10,45 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "clock.h"
+#include "clock_fixture.h"
 #include "file.h"
 #include "spent.h"
 
 #define HOUR 3600.0
 #define MOST 1000
-
-static double monotonic = 5000, wall = 1800000000;
-
-uint64_t
-clock_ms(void)
-{
-	return (uint64_t)(monotonic * 1000);
-}
-
-double
-clock_seconds(void)
-{
-	return monotonic;
-}
-
-double
-clock_wall(void)
-{
-	return wall;
-}
-
-int64_t
-clock_unix(void)
-{
-	return (int64_t)wall;
-}
-
-static void
-pass(double seconds)
-{
-	monotonic += seconds;
-	wall += seconds;
-}
 
 static const uint8_t *
 who(uint8_t tag)
