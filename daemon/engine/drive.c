@@ -482,9 +482,8 @@ look_at_doubts(struct engine *g)
 		struct engine_lack lack = {.kind = LACKS_MODEL};
 		struct why why = {""};
 		memcpy(lack.id, doubts[i], 32);
-		if (!models_doubt(g->services->models, lack.id))
-			continue;
-		engine_lacks(g, &lack, look_at_file(g->services, &lack, &why), &why);
+		enum err e = models_doubt(g->services->models, lack.id, &why);
+		engine_lacks(g, &lack, e, &why);
 	}
 }
 

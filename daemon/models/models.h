@@ -56,8 +56,9 @@ ERR_MUST_USE enum err models_check(
 /* Is the file behind a map still the one that was hashed? For who has read of it what must not be wrong. ERR_CORRUPT. */
 ERR_MUST_USE enum err models_unchanged(
     struct models *m, const struct models_map *map, struct why *why);
-/* Somebody says that he was sent a model that does not match: the next models_get hashes it. False: one did so within five minutes. */
-bool models_doubt(struct models *m, const uint8_t id[32]);
+/* Somebody says that he was sent a model that does not match: it is hashed, unless one said so within five minutes; then ERR_OK. As
+ * models_check. */
+ERR_MUST_USE enum err models_doubt(struct models *m, const uint8_t id[32], struct why *why);
 
 /* Writes a model from header and data durably; id receives its hash. */
 ERR_MUST_USE enum err models_put(struct models *m, const void *header, size_t header_len,

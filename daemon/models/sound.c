@@ -171,18 +171,31 @@ models_check(struct models *m, const uint8_t id[32], const char *suffix, struct 
 	}
 }
 
-bool
-models_doubt(struct models *m, const uint8_t id[32])
+/* Has nobody's word made us hash it lately? Then this one does. */
+static bool
+is_due(struct models *m, const uint8_t id[32])
 {
 	const uint64_t now = clock_ms() + 1;
 
 	pthread_mutex_lock(&m->lock);
 	struct judged *j = find_or_make(m, id, "");
 	bool due = j && (j->doubted_ms == 0 || now - j->doubted_ms >= DOUBT_MS);
-	if (due) {
+	if (due)
 		j->doubted_ms = now;
-		j->verdict = MODELS_UNKNOWN;
-	}
 	pthread_mutex_unlock(&m->lock);
 	return due;
+}
+
+/* What was known stays so until the hash says otherwise: else everybody who asks for the model meanwhile would hash it, too. */
+enum err
+models_doubt(struct models *m, const uint8_t id[32], struct why *why)
+{
+	struct models_stamp now;
+	char path[PATH_MAX];
+
+	if (!is_due(m, id))
+		return ERR_OK;
+	models_path(m, id, "", path);
+	enum err e = models_stamp_of(path, &now, why);
+	return e ? e : hash_now(m, path, id, "", &now, why);
 }

@@ -18,6 +18,7 @@
 #include "models.h"
 #include "models_fixture.h"
 #include "models_inside.h"
+#include "stop.h"
 
 /* A file that somebody changes while this process runs is hashed again before it is used, also while others have it. */
 static void
@@ -73,22 +74,32 @@ changed_state(void **state)
 	models_map_release(map);
 }
 
-/* Who was sent something else is believed so far that the file is hashed: once in a while. */
+/* Who was sent something else is believed so far that the file is hashed, once in a while; until that is done it counts as before. */
 static void
 doubted(void **state)
 {
 	struct fixture *f = *state;
-	struct models_map *map = NULL;
-	uint8_t id[32], other[32];
+	struct models_stamp now;
+	struct stop stop = {.asked = true};
+	uint8_t id[32], other[32], third[32];
+	char path[160];
 
 	put(f, 0.5f, id);
 	put(f, 1.5f, other);
-	assert_true(models_doubt(f->m, id));
-	assert_false(models_doubt(f->m, id));
-	assert_true(models_doubt(f->m, other));
-	assert_int_equal(models_get(f->m, id, &map, &f->why), ERR_OK);
-	models_map_release(map);
-	assert_false(models_doubt(f->m, id));
+	put(f, 2.5f, third);
+	assert_int_equal(models_doubt(f->m, id, &f->why), ERR_OK);
+	path_of(f, other, "", path);
+	flip(path);
+	assert_int_equal(models_doubt(f->m, other, &f->why), ERR_CORRUPT);
+	assert_int_equal(models_doubt(f->m, other, &f->why), ERR_OK);
+	models_until(f->m, &stop);
+	assert_int_equal(models_doubt(f->m, third, &f->why), ERR_CLOSED);
+	/* Not so soon again. */
+	assert_int_equal(models_doubt(f->m, id, &f->why), ERR_OK);
+	path_of(f, third, "", path);
+	assert_int_equal(models_stamp_of(path, &now, &f->why), ERR_OK);
+	assert_int_equal(models_judged(f->m, third, "", &now), MODELS_SOUND);
+	models_until(f->m, NULL);
 }
 
 int
