@@ -361,6 +361,14 @@ check_document(const struct store_job *row, struct why *why)
 	    why, ERR_CORRUPT, "the document of job %s is not the one that was submitted", hex);
 }
 
+/* Of the job alone, and not of the machine. A disk that does not give one file may give all others. */
+static bool
+is_jobs(const struct loader *l, enum err e)
+{
+	return e == ERR_NOTFOUND || e == ERR_CORRUPT || e == ERR_UNSUPPORTED ||
+	    (l->lack.kind && (e == ERR_DENIED || e == ERR_IO));
+}
+
 /* A document or row that cannot be read is an error of the whole start: nothing is lost silently. */
 static enum err
 load_row(struct loader *l, const struct store_job *row)
@@ -378,10 +386,14 @@ load_row(struct loader *l, const struct store_job *row)
 	j->ended_at = row->ended_at;
 	memcpy(j->owner, row->owner, sizeof(j->owner));
 	l->job = j;
+	l->lack = (struct engine_lack){.kind = LACKS_NOTHING};
+	l->why->text[0] = '\0';
 	e = engine_terms_load(l->g, l->db, j, l->why);
 	if (!e)
 		e = load_rounds(l);
-	if (e == ERR_NOTFOUND || e == ERR_CORRUPT || e == ERR_UNSUPPORTED) {
+	if (is_jobs(l, e)) {
+		if (!l->why->text[0])
+			err_set(l->why, e, "its rows: %s; see \"rivuletd check\"", err_name(e));
 		set_aside(l);
 		e = ERR_OK;
 	}
