@@ -117,6 +117,9 @@ engine_share_held(struct engine *g, const uint8_t device[32])
 /* Less than a thousandth is left of what was before. */
 #define LOOK_BACK_S (10.0 * SHARE_HALF_LIFE_MS / SECOND_MS)
 
+/* What a device's work comes to that never pauses: a round may have taken longer, or seem to have, where the clock was set meanwhile. */
+#define WORKED_MOST_S (SHARE_HALF_LIFE_MS / (M_LN2 * SECOND_MS))
+
 /* A round's devices worked from its opening to its end, as far as anybody knows: most ask when it opens. ERR_CLOSED: that was all. */
 static enum err
 add_round(void *ctx, const struct store_round *r)
@@ -130,7 +133,8 @@ add_round(void *ctx, const struct store_round *r)
 	if (age > LOOK_BACK_S)
 		return ERR_CLOSED;
 	const double left = exp2(-age * SECOND_MS / SHARE_HALF_LIFE_MS);
-	share_charge(&j->member.use, (double)devices * took * left, clock_ms());
+	share_charge(
+	    &j->member.use, (double)devices * fmin(took, WORKED_MOST_S) * left, clock_ms());
 	return ERR_OK;
 }
 

@@ -164,6 +164,18 @@ age_round(struct store_db *db, void *arg, struct why *why)
 	return e ? e : store_round_put(db, &r);
 }
 
+/* By a clock that stood twelve years back as it opened. */
+static enum err
+open_long_ago(struct store_db *db, void *job, struct why *why)
+{
+	struct store_round r;
+
+	(void)why;
+	enum err e = store_round_get(db, job, 1, &r);
+	r.opened_at = r.closed_at - 12 * 365 * 86400.0;
+	return e ? e : store_round_put(db, &r);
+}
+
 /* A restart knows what the rows of rounds say: so many devices, from the opening to the end. */
 static void
 restarted(void **state)
@@ -181,6 +193,11 @@ restarted(void **state)
 	coordinator_start(c);
 	assert_float_equal(use(c, a), 25, 1e-6);
 	assert_true(member(c, a)->is_in);
+	/* No more than work without a pause comes to: 3600 s / ln 2, of which half is left. */
+	assert_int_equal(store_write(c->s.store, open_long_ago, a, &c->why), ERR_OK);
+	coordinator_stop(c);
+	coordinator_start(c);
+	assert_float_equal(use(c, a), 2597, 1);
 }
 
 /* --- stop.reports and stop.seconds */
