@@ -357,7 +357,22 @@ age_confirm(struct age *a, const char *by, bool *changed, struct why *why)
 
 /* --- beginning and end */
 
-/* Of a database that never stored one: when the audit log was written to last. */
+struct latest {
+	double before, at;
+};
+
+static enum err
+note_seen(void *ctx, const struct store_seen *s)
+{
+	struct latest *l = ctx;
+
+	if (s->last_contact <= l->before && s->last_contact > l->at)
+		l->at = floor(s->last_contact);
+	return ERR_OK;
+}
+
+/* Of a database that never stored one: when the audit log was written to last, or a device was heard of after that. A fleet without work
+ * leaves nothing in the log; and what lies ahead was noted by a wrong clock. */
 static enum err
 read_newest(struct store_db *db, double *out)
 {
@@ -372,7 +387,10 @@ read_newest(struct store_db *db, double *out)
 		return e == ERR_NOTFOUND ? ERR_OK : e;
 	if (!record_decode(&r, link, sizeof(link), NULL))
 		*out = floor((double)r.at_ms / 1000);
-	return ERR_OK;
+	struct latest l = {.before = clock_wall(), .at = *out};
+	e = store_seen_each(db, note_seen, &l);
+	*out = l.at;
+	return e;
 }
 
 static enum err

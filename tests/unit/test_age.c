@@ -265,7 +265,23 @@ forget_newest(struct store_db *db, void *arg, struct why *why)
 	return store_meta_put(db, "clock_newest", 0);
 }
 
-/* A database of an older version stored none: its audit log has dates. */
+/* When the first two devices were heard of last: one of them by a clock that stood ahead. */
+static enum err
+see_devices(struct store_db *db, void *arg, struct why *why)
+{
+	const double at[] = {wall - 3600, wall + 30 * DAY};
+	enum err e = ERR_OK;
+
+	(void)arg, (void)why;
+	for (uint8_t i = 0; i < 2 && !e; i++) {
+		struct store_seen s = {.last_contact = at[i], .refused_at = NAN, .aborted_at = NAN};
+		memcpy(s.device, device_id((uint8_t)(i + 1)), 32);
+		e = store_seen_put(db, &s);
+	}
+	return e;
+}
+
+/* A database of an older version stored none: its audit log has dates, and what is known of devices. */
 static void
 by_the_audit_log(void **state)
 {
@@ -275,6 +291,15 @@ by_the_audit_log(void **state)
 	start(c);
 	wall += 20 * DAY;
 	assert_int_equal(age_confirm(c->s.age, "test", &changed, &c->why), ERR_OK);
+	end(c);
+	assert_int_equal(store_write(c->s.store, forget_newest, NULL, &c->why), ERR_OK);
+	wall += 8 * DAY;
+	start(c);
+	assert_int_equal(doubt(c), AGE_LATER);
+	end(c);
+	assert_int_equal(store_write(c->s.store, see_devices, NULL, &c->why), ERR_OK);
+	start(c);
+	assert_int_equal(doubt(c), AGE_BELIEVED);
 	end(c);
 	assert_int_equal(store_write(c->s.store, forget_newest, NULL, &c->why), ERR_OK);
 	wall += 8 * DAY;
