@@ -412,7 +412,7 @@ read_marks(struct store_db *db, void *arg, struct why *why)
 enum err
 age_of_database(struct store_db *db, enum age_doubt *out)
 {
-	struct age a = {.anchored = false};
+	struct age a = {.start = read_clocks()};
 
 	enum err e = read_marks(db, &a, NULL);
 	/* A step that a coordinator has seen: where the clock should be counts from its own start. */

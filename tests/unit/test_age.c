@@ -242,6 +242,35 @@ many_starts(void **state)
 	assert_int_equal(doubt(c), AGE_STEPPED);
 }
 
+static enum err
+from_outside(struct store_db *db, void *arg, struct why *why)
+{
+	(void)why;
+	return age_of_database(db, arg);
+}
+
+/* Who looks at the database of a stopped coordinator finds what a start would, however long the machine has been up. */
+static void
+of_a_directory(void **state)
+{
+	static const struct {
+		double off;
+		enum age_doubt doubt;
+	} rows[] = {{6 * DAY, AGE_BELIEVED}, {8 * DAY, AGE_LATER}, {-DAY, AGE_EARLIER}};
+	struct coordinator *c = *state;
+
+	steady += 300 * DAY;
+	start(c);
+	end(c);
+	const double stored = wall;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		enum age_doubt found;
+		wall = stored + rows[i].off;
+		assert_int_equal(store_read(c->s.store, from_outside, &found, &c->why), ERR_OK);
+		assert_int_equal(found, rows[i].doubt);
+	}
+}
+
 /* It is stored every hour, not at every look. */
 static void
 hourly(void **state)
@@ -478,6 +507,7 @@ main(void)
 	    WITH_CLOCKS(over_restarts),
 	    WITH_CLOCKS(over_a_boot),
 	    WITH_CLOCKS(many_starts),
+	    WITH_CLOCKS(of_a_directory),
 	    WITH_CLOCKS(hourly),
 	    WITH_CLOCKS(by_the_audit_log),
 	    WITH_CLOCKS(deletion),
