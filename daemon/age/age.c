@@ -45,7 +45,8 @@ struct age {
 struct marks {
 	struct age *age;
 	enum age_doubt doubt;
-	double wall, offset;
+	struct reading now;
+	double offset;
 	bool turned;
 	char detail[256];
 };
@@ -153,6 +154,20 @@ settle(struct store_db *db, double now)
 	return e ? e : store_past_dated(db, now);
 }
 
+/* Where the clock should be: by the monotonic one of this boot, and for the next as a time. */
+static enum err
+put_step(struct store_db *db, const struct marks *m)
+{
+	const double should = m->now.elapsed + m->offset;
+	enum err e = put_seconds(db, "clock_offset", m->offset);
+
+	if (!e)
+		e = put_seconds(db, "clock_elapsed", m->now.elapsed);
+	if (!e)
+		e = put_seconds(db, "clock_should", should);
+	return e ? e : put_seconds(db, "clock_ahead", m->now.wall - should);
+}
+
 static enum err
 write_marks(struct store_db *db, void *arg, struct why *why)
 {
@@ -161,10 +176,10 @@ write_marks(struct store_db *db, void *arg, struct why *why)
 
 	(void)why;
 	if (!e && m->doubt == AGE_STEPPED)
-		e = put_seconds(db, "clock_offset", m->offset);
+		e = put_step(db, m);
 	if (!e && m->doubt == AGE_BELIEVED)
-		e = put_seconds(db, "clock_newest", m->wall);
-	return !e && m->doubt == AGE_BELIEVED ? settle(db, m->wall) : e;
+		e = put_seconds(db, "clock_newest", m->now.wall);
+	return !e && m->doubt == AGE_BELIEVED ? settle(db, m->now.wall) : e;
 }
 
 static void
@@ -195,6 +210,9 @@ written(void *arg, enum err e, const struct why *why)
 static void
 store_marks(struct age *a, struct reading now, bool turned)
 {
+	/* A start's doubt is found anew by the next. */
+	if (!turned && a->doubt != AGE_BELIEVED && a->doubt != AGE_STEPPED)
+		return;
 	struct marks *m = calloc(1, sizeof(*m));
 
 	a->store_ms = clock_ms() + AGE_STORED_MS;
@@ -202,7 +220,7 @@ store_marks(struct age *a, struct reading now, bool turned)
 		a->newest = now.wall;
 	if (!m)
 		return;
-	*m = (struct marks){a, a->doubt, now.wall, a->offset, turned, ""};
+	*m = (struct marks){a, a->doubt, now, a->offset, turned, ""};
 	describe(a, now, m->detail, sizeof(m->detail));
 	if (store_submit(a->services->store, write_marks, written, m)) {
 		tell(m);
@@ -273,7 +291,7 @@ age_tick(struct age *a)
 	pthread_mutex_lock(&a->lock);
 	const struct reading now = read_clocks();
 	look(a, now);
-	if (a->doubt == AGE_BELIEVED && clock_ms() >= a->store_ms)
+	if (clock_ms() >= a->store_ms)
 		store_marks(a, now, false);
 	pthread_mutex_unlock(&a->lock);
 }
@@ -332,7 +350,7 @@ age_confirm(struct age *a, const char *by, bool *changed, struct why *why)
 	look(a, now);
 	struct confirmation c = {.age = a,
 	    .by = by,
-	    .marks = {a, AGE_BELIEVED, now.wall, now.wall - now.elapsed, false, ""},
+	    .marks = {a, AGE_BELIEVED, now, now.wall - now.elapsed, false, ""},
 	    .doubt = a->doubt,
 	    .newest = a->newest};
 	pthread_mutex_unlock(&a->lock);
@@ -393,6 +411,35 @@ read_newest(struct store_db *db, double *out)
 	return e;
 }
 
+/* A clock that had stepped is right again after a boot if it is neither where it should not be yet nor where the step had put it, which
+ * the boot took no longer than. */
+static bool
+is_back(double should, double ahead, double wall)
+{
+	return judge_start(should, wall, 0) == AGE_BELIEVED &&
+	    (ahead < 0 || wall < should + ahead - AGE_STEP_S);
+}
+
+/* In this boot the clock should be where it was put off from; in another, at least where it should have been in that. */
+static enum err
+read_step(struct store_db *db, struct age *a)
+{
+	const struct reading now = read_clocks();
+	double elapsed, should, ahead;
+
+	enum err e = get_seconds(db, "clock_offset", &a->offset);
+	if (!e)
+		e = get_seconds(db, "clock_elapsed", &elapsed);
+	if (!e)
+		e = get_seconds(db, "clock_should", &should);
+	if (!e)
+		e = get_seconds(db, "clock_ahead", &ahead);
+	a->anchored = true;
+	if (!e && now.elapsed < elapsed)
+		a->offset = (is_back(should, ahead, now.wall) ? now.wall : should) - now.elapsed;
+	return e;
+}
+
 static enum err
 read_marks(struct store_db *db, void *arg, struct why *why)
 {
@@ -405,8 +452,7 @@ read_marks(struct store_db *db, void *arg, struct why *why)
 		e = store_meta_get(db, "clock_stepped", &stepped);
 	if (e || stepped == 0)
 		return e == ERR_NOTFOUND ? ERR_OK : e;
-	a->anchored = true;
-	return get_seconds(db, "clock_offset", &a->offset);
+	return read_step(db, a);
 }
 
 enum err
@@ -437,8 +483,7 @@ age_new(struct age **out, const struct services *s, struct why *why)
 	pthread_mutex_lock(&a->lock);
 	a->start = read_clocks();
 	look(a, a->start);
-	if (a->doubt == AGE_BELIEVED)
-		store_marks(a, a->start, false);
+	store_marks(a, a->start, false);
 	pthread_mutex_unlock(&a->lock);
 	*out = a;
 	return ERR_OK;
@@ -452,8 +497,7 @@ age_stop(struct age *a)
 	pthread_mutex_lock(&a->lock);
 	const struct reading now = read_clocks();
 	look(a, now);
-	if (a->doubt == AGE_BELIEVED)
-		store_marks(a, now, false);
+	store_marks(a, now, false);
 	pthread_mutex_unlock(&a->lock);
 }
 

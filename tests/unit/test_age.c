@@ -186,7 +186,49 @@ over_restarts(void **state)
 	}
 }
 
-/* After another boot nobody knows where the clock should be: a person says it. */
+/* Another boot, whose monotonic clock begins anew. */
+static void
+boot(struct coordinator *c, double by)
+{
+	end(c);
+	wall += by;
+	steady = 20;
+	start(c);
+}
+
+/* A boot with the clock right again ends a step, however long it had lasted and however often a boot did not. */
+static void
+set_right_at_a_boot(void **state)
+{
+	static const struct {
+		double step;
+		bool wrong; /* one hour into it a boot that does not set the clock */
+	} rows[] = {{2 * DAY, false}, {-2 * DAY, false}, {400 * DAY, false}, {-12 * YEAR, false},
+	    {2 * DAY, true}, {-2 * DAY, true}, {400 * DAY, true}, {-12 * YEAR, true}};
+	struct coordinator *c = *state;
+
+	start(c);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		wall += rows[i].step;
+		assert_int_equal(doubt(c), AGE_STEPPED);
+		for (int hour = 0; hour < 10 * 24; hour++) {
+			pass(3600);
+			age_tick(c->s.age);
+			if (hour == 0 && rows[i].wrong)
+				boot(c, 100);
+			assert_int_equal(doubt(c), AGE_STEPPED);
+		}
+		boot(c, 200 - rows[i].step);
+		if (doubt(c) != AGE_BELIEVED)
+			fail_msg("%zu: %s", i, age_doubt_name(doubt(c)));
+		restart(c);
+		assert_int_equal(doubt(c), AGE_BELIEVED);
+		pass(3 * DAY);
+		assert_int_equal(doubt(c), AGE_BELIEVED);
+	}
+}
+
+/* After another boot with the clock as it was nobody knows where it should be: a person says it. */
 static void
 over_a_boot(void **state)
 {
@@ -196,10 +238,7 @@ over_a_boot(void **state)
 	start(c);
 	wall += 2 * DAY;
 	assert_int_equal(doubt(c), AGE_STEPPED);
-	end(c);
-	wall += 100;
-	steady = 20;
-	start(c);
+	boot(c, 100);
 	assert_int_equal(doubt(c), AGE_STEPPED);
 	assert_int_equal(age_confirm(c->s.age, "test", &changed, &c->why), ERR_OK);
 	assert_true(changed);
@@ -506,6 +545,7 @@ main(void)
 	    WITH_CLOCKS(while_running),
 	    WITH_CLOCKS(over_restarts),
 	    WITH_CLOCKS(over_a_boot),
+	    WITH_CLOCKS(set_right_at_a_boot),
 	    WITH_CLOCKS(many_starts),
 	    WITH_CLOCKS(of_a_directory),
 	    WITH_CLOCKS(hourly),
