@@ -31,13 +31,14 @@ user_name(uid_t uid, char out[NAME_ROOM])
 	return out;
 }
 
-/* May this process not use it? */
+/* May this process not use it? What lies in a folder is only read, or written anew. */
 static bool
-is_closed(struct found *f)
+is_closed(struct found *f, bool inner)
 {
 	if (stat(f->path, &f->st) != 0 || (!S_ISDIR(f->st.st_mode) && !S_ISREG(f->st.st_mode)))
 		return false;
-	const int want = S_ISDIR(f->st.st_mode) ? R_OK | W_OK | X_OK : R_OK | W_OK;
+	const int enter = R_OK | W_OK | X_OK, use = inner ? R_OK : R_OK | W_OK;
+	const int want = S_ISDIR(f->st.st_mode) ? enter : use;
 	return access(f->path, want) != 0 && errno == EACCES;
 }
 
@@ -55,7 +56,7 @@ look_in(const char *dir, unsigned deeper, struct found *f)
 		if ((size_t)snprintf(f->path, sizeof(f->path), "%s/%s", dir, entry->d_name) >=
 		    sizeof(f->path))
 			continue;
-		found = is_closed(f);
+		found = is_closed(f, deeper == 0);
 		if (!found && deeper > 0 && S_ISDIR(f->st.st_mode)) {
 			char inner[sizeof(f->path)];
 			memcpy(inner, f->path, sizeof(inner));
@@ -76,7 +77,7 @@ look_above(const char *dir, struct found *f)
 	snprintf(f->path, sizeof(f->path), "%s", dir);
 	while (stat(f->path, &st) != 0 && errno == EACCES && strrchr(f->path, '/') > f->path)
 		*strrchr(f->path, '/') = '\0';
-	return stat(f->path, &f->st) == 0 && is_closed(f);
+	return stat(f->path, &f->st) == 0 && is_closed(f, false);
 }
 
 /* Told from a directory's file: it should be the directory's owner's. */

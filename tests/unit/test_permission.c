@@ -98,6 +98,9 @@ another_user(void **state)
 	path(file, "keys/task.key");
 	assert_int_equal(chown(file, OTHER, OTHER), 0);
 	told(NULL, NULL);
+	/* A key that is only to be read is none that is in the way. */
+	assert_int_equal(chmod(file, 0400), 0);
+	told(NULL, NULL);
 	assert_int_equal(chmod(file, 0), 0);
 	told("/keys/task.key is yours, but its mode is 0000: chmod u+rwX it", NULL);
 }
