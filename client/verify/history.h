@@ -12,12 +12,12 @@
 
 #define CMD_VERIFY_WORD 64
 
-/* A round's end, as its record states it. */
 /* Of a round, in force beside the document; 0: as that says. */
 struct cmd_verify_terms {
 	uint64_t goal, quorum;
 };
 
+/* A round's end, as its record states it. */
 struct cmd_verify_round {
 	uint8_t job[16];
 	uint64_t round;
