@@ -271,11 +271,7 @@ names_device(const struct select_spec *s, const struct fleet *f, size_t device)
 	char hex[65];
 
 	hex_encode(hex, f->devices[device].id, 32);
-	for (size_t i = 0; i < s->device_count; i++)
-		if (strcmp(s->devices[i], hex) == 0 ||
-		    (p->count == 1 && strcmp(s->devices[i], p->name) == 0))
-			return true;
-	return s->device_count == 0;
+	return job_names_device(s, hex, p->count == 1 ? p->name : "");
 }
 
 /* May the job's tasks go to it at all? */

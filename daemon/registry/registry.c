@@ -449,15 +449,8 @@ is_listed(const struct device *d, const struct select_spec *select)
 {
 	char hex[KEY_ID_HEX];
 
-	if (select->device_count == 0)
-		return true;
 	hex_encode(hex, d->view.row.id, 32);
-	for (size_t i = 0; i < select->device_count; i++)
-		/* What could be a full id is one: no name takes the place of the device that has it. */
-		if (strcmp(select->devices[i],
-			strlen(select->devices[i]) == KEY_ID_HEX - 1 ? hex : d->view.row.name) == 0)
-			return true;
-	return false;
+	return job_names_device(select, hex, d->view.row.name);
 }
 
 bool

@@ -51,8 +51,8 @@ static const char lenet[] =
     ","
     "\"schedule\":{\"type\":\"cosine\",\"warmup\":5,\"period\":50,\"floor\":0.1}},"
     "\"round\":{\"goal\":5,\"pick\":\"sample\",\"sample_s\":2.5},"
-    "\"select\":{\"labels\":{\"site\":\"berlin\",\"gpu\":\"no\"},\"devices\":[\"cam-1\",\"" HEX64
-    "\"],\"percent\":[0,50]},"
+    "\"select\":{\"labels\":{\"site\":\"berlin\",\"gpu\":\"no\"},\"devices\":[\"north-7\",\"cam-"
+    "1\",\"" HEX64 "\"],\"percent\":[0,50]},"
     "\"priority\":-3,"
     "\"aggregate\":{\"rule\":{\"name\":\"mean\"},\"server_optimizer\":{\"name\":\"sgd\",\"rate\":0."
     "5,\"momentum\":0.9},"
@@ -244,8 +244,15 @@ test_lenet(void **state)
 	assert_int_equal(j.select.label_count, 2);
 	assert_string_equal(j.select.labels[0].key, "site");
 	assert_string_equal(j.select.labels[0].value, "berlin");
-	assert_int_equal(j.select.device_count, 2);
-	assert_string_equal(j.select.devices[1], HEX64);
+	assert_int_equal(j.select.device_count, 3);
+	const char *listed[] = {"north-7", "cam-1"};
+	char other[] = HEX64;
+	other[0] = 'f';
+	for (size_t i = 0; i < 2; i++)
+		assert_true(job_names_device(&j.select, other, listed[i]));
+	assert_true(job_names_device(&j.select, HEX64, "cam-2"));
+	assert_false(job_names_device(&j.select, other, "cam-2"));
+	assert_false(job_names_device(&j.select, other, HEX64));
 	assert_true(j.select.percent[1] == 50);
 	assert_int_equal(j.priority, -3);
 	assert_true(j.aggregate.rate == 0.5 && j.aggregate.momentum == 0.9);

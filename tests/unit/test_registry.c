@@ -221,8 +221,8 @@ listed_devices(void **state)
 	struct select_spec s = {.devices = names, .device_count = 2, .percent = {0, 100}};
 
 	assert_non_null(names);
-	strcpy(names[0], "gate");
-	hex_encode(names[1], b.id, 32);
+	strcpy(names[1], "gate");
+	hex_encode(names[0], b.id, 32);
 	put(f, &a);
 	put(f, &b);
 	put(f, &c);

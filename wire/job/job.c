@@ -31,6 +31,12 @@ read_labels(struct select_spec *out, struct field *select)
 	}
 }
 
+static int
+compare_names(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
 static void
 read_devices(struct select_spec *out, struct field *select)
 {
@@ -51,6 +57,22 @@ read_devices(struct select_spec *out, struct field *select)
 		if (!name[0])
 			field_fail(&item, NULL, "must not be empty");
 	}
+	qsort(out->devices, out->device_count, sizeof(*out->devices), compare_names);
+}
+
+static bool
+is_listed(const struct select_spec *s, const char *word)
+{
+	return bsearch(word, s->devices, s->device_count, sizeof(*s->devices), compare_names) !=
+	    NULL;
+}
+
+bool
+job_names_device(const struct select_spec *s, const char *id, const char *name)
+{
+	if (s->device_count == 0)
+		return true;
+	return is_listed(s, id) || (strlen(name) != strlen(id) && is_listed(s, name));
 }
 
 static void

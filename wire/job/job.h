@@ -45,7 +45,7 @@ struct round_spec {
 struct select_spec {
 	struct job_label labels[JOB_LABELS_MAX]; /* all must match */
 	size_t label_count;
-	char (*devices)[RECIPE_NAME_MAX + 1]; /* ids in hex or names; empty: any device */
+	char (*devices)[RECIPE_NAME_MAX + 1]; /* ids in hex or names, sorted; empty: any device */
 	size_t device_count;
 	/* Device's place, 0 <= from < to <= 100: first 8 bytes of SHA-256(job id || device id) as a share. */
 	double percent[2];
@@ -187,6 +187,8 @@ ERR_MUST_USE enum err job_parse(
 /* What parses, and cannot be meant: asked of new jobs only, for those of before run on as they do. ERR_INVALID. */
 ERR_MUST_USE enum err job_check(const struct job_spec *job, struct why *why);
 void job_deinit(struct job_spec *job);
+/* Is it among the devices listed, or are none? What could be a full id is one: no name takes the place of the device that has it. */
+bool job_names_device(const struct select_spec *s, const char *id, const char *name);
 /* Devices that a round needs, at the fewest: a buffer takes several reports of one. */
 uint32_t job_round_devices(const struct round_spec *round);
 /* Why no round can close with the devices that there are, as plan and submission say it: false if it can. `may`: devices that may work on
