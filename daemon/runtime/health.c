@@ -16,7 +16,7 @@ struct health {
 	pthread_mutex_t lock; /* of all below */
 	uint64_t need; /* bytes there was no room for: of disk or memory */
 	char detail[256];
-	double since;
+	double since, begun; /* Unix time, and clock_seconds() */
 	uint64_t failures_total;
 };
 
@@ -75,6 +75,7 @@ health_set(struct health *h, enum wait_reason reason, uint64_t need, const char 
 	enum wait_reason before = atomic_load(&h->reason);
 	if (!before) {
 		h->since = clock_wall();
+		h->begun = clock_seconds();
 		h->failures_total++;
 	}
 	if (!before || need > h->need)
@@ -130,7 +131,7 @@ health_clear(struct health *h, enum wait_reason *reason)
 {
 	pthread_mutex_lock(&h->lock);
 	*reason = atomic_exchange(&h->reason, WAIT_NONE);
-	double seconds = clock_wall() - h->since;
+	double seconds = clock_seconds() - h->begun;
 	h->need = 0;
 	pthread_mutex_unlock(&h->lock);
 	return seconds;
