@@ -9,10 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "mbed.h"
-#include "sessions.h"
+#include "resume.h"
 #include "tls.h"
 
 #define PEER_NAME_MAX 255
@@ -30,7 +29,7 @@ struct tls_context {
 	char peer_name[PEER_NAME_MAX + 1]; /* client: a DNS name, or "" if the peer is an address */
 	uint8_t address[16];
 	size_t address_len; /* client: 4 or 16 if the peer is an address */
-	/* NULL: no resumption. A client keeps its one session under latest_id. */
+	/* NULL: no resumption. */
 	struct sessions *sessions;
 };
 
@@ -75,100 +74,10 @@ static const mbedtls_x509_crt_profile profile = {
     .allowed_curves = MBEDTLS_X509_ID_FLAG(MBEDTLS_ECP_DP_SECP256R1),
 };
 
-static const uint8_t latest_id[1] = {0};
-
 const char *
 tls_backend(void)
 {
 	return "mbedTLS " MBEDTLS_VERSION_STRING;
-}
-
-static int64_t
-now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_BOOTTIME, &t);
-	return t.tv_sec;
-}
-
-/* --- Resumption */
-
-static int
-store(struct sessions *sessions, const uint8_t *id, size_t len, const mbedtls_ssl_session *session)
-{
-	uint8_t blob[SESSIONS_BLOB_MAX];
-	size_t blob_len = 0;
-	int bad = mbedtls_ssl_session_save(session, blob, sizeof(blob), &blob_len) != 0 ||
-	    sessions_put(sessions, id, len, blob, blob_len, now());
-
-	hash_wipe(blob, sizeof(blob));
-	return bad;
-}
-
-static int
-recall(struct sessions *sessions, const uint8_t *id, size_t len, mbedtls_ssl_session *session)
-{
-	uint8_t blob[SESSIONS_BLOB_MAX];
-	size_t blob_len = sizeof(blob);
-
-	if (sessions_get(sessions, id, len, blob, &blob_len, now()))
-		return 1;
-	int bad = mbedtls_ssl_session_load(session, blob, blob_len) != 0;
-	hash_wipe(blob, blob_len);
-	return bad;
-}
-
-#if MBED_3
-static int
-on_store(void *ctx, const unsigned char *id, size_t len, const mbedtls_ssl_session *session)
-{
-	return store(ctx, id, len, session);
-}
-
-static int
-on_recall(void *ctx, const unsigned char *id, size_t len, mbedtls_ssl_session *session)
-{
-	return recall(ctx, id, len, session);
-}
-#else
-static int
-on_store(void *ctx, const mbedtls_ssl_session *session)
-{
-	return store(ctx, session->id, session->id_len, session);
-}
-
-static int
-on_recall(void *ctx, mbedtls_ssl_session *session)
-{
-	uint8_t id[sizeof(session->id)];
-
-	memcpy(id, session->id, sizeof(id));
-	return recall(ctx, id, session->id_len, session);
-}
-#endif
-
-/* A context speaks to one peer under one identity, so its latest session is the one to offer. */
-static void
-offer_latest(struct tls_session *s)
-{
-	mbedtls_ssl_session session;
-
-	mbedtls_ssl_session_init(&session);
-	if (recall(s->ctx->sessions, latest_id, sizeof(latest_id), &session) == 0)
-		(void)mbedtls_ssl_set_session(&s->ssl, &session);
-	mbedtls_ssl_session_free(&session);
-}
-
-static void
-keep_latest(struct tls_session *s)
-{
-	mbedtls_ssl_session session;
-
-	mbedtls_ssl_session_init(&session);
-	if (mbedtls_ssl_get_session(&s->ssl, &session) == 0)
-		(void)store(s->ctx->sessions, latest_id, sizeof(latest_id), &session);
-	mbedtls_ssl_session_free(&session);
 }
 
 /* --- The peer's certificate */
@@ -293,7 +202,7 @@ configure(struct tls_context *ctx, const struct tls_config *config, struct why *
 	if (!ctx->sessions)
 		return err_set(why, ERR_NOMEM, "no memory for %u sessions", config->cache_entries);
 	if (config->server)
-		mbedtls_ssl_conf_session_cache(&ctx->conf, ctx->sessions, on_recall, on_store);
+		tls_resume_serve(&ctx->conf, ctx->sessions);
 	return ERR_OK;
 }
 
@@ -428,7 +337,7 @@ tls_session_new(struct tls_session **out, struct tls_context *ctx, int fd)
 	mbedtls_ssl_set_verify(&s->ssl, on_verify, s);
 	mbedtls_ssl_set_bio(&s->ssl, s, on_send, on_recv, NULL);
 	if (!ctx->server && ctx->sessions)
-		offer_latest(s);
+		tls_resume_offer(&s->ssl, ctx->sessions);
 	*out = s;
 	return ERR_OK;
 }
@@ -500,7 +409,7 @@ tls_handshake(struct tls_session *s)
 		s->over = true;
 		s->record = (size_t)mbedtls_ssl_get_max_out_record_payload(&s->ssl);
 		if (!s->ctx->server && s->ctx->sessions && s->full)
-			keep_latest(s);
+			tls_resume_keep(&s->ssl, s->ctx->sessions);
 	}
 	return TLS_OK;
 }
