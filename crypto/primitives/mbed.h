@@ -46,6 +46,11 @@ void sign_detach(struct key *key);
 /* Appends a common name of 1 to 64 bytes to a name being written. */
 bool x509_issue_set_name(mbedtls_asn1_named_data **list, const char *common_name);
 
+/* A common name as a certificate has it. "" and false if it does not fit or has a NUL in it: nobody takes a part for the whole. */
+bool x509_copy_text(char *out, size_t room, const uint8_t *text, size_t len);
+/* The first common name of a subject; "" and true if there is none. */
+bool x509_copy_common_name(char *out, size_t room, const mbedtls_x509_name *subject);
+
 struct x509_cert;
 /* Leaves the NULL out that mbedTLS before 3.5 writes behind the signature's algorithm and RFC 5758 forbids, and signs anew with `key`,
  * which signed it. ERR_INVALID for what is no certificate, ERR_LIMIT if it cannot be written. */

@@ -72,6 +72,10 @@ ERR_MUST_USE enum err tls_peer_cert(const struct tls_session *s, struct x509_cer
 bool tls_resumed(const struct tls_session *s);
 /* Did the peer send anything? Who connects and closes only looks whether somebody listens. */
 bool tls_heard(const struct tls_session *s);
+/* Server: the common name of the certificate that the peer showed, whether it was taken or not; "" if it showed none or its name is
+ * longer than X509_COMMON_NAME. Before the handshake has succeeded it proves nothing: anybody can write, or show, such a certificate.
+ * Raw text from outside. */
+const char *tls_claimed(const struct tls_session *s);
 /* Why the session failed, one line, never NULL. */
 const char *tls_why(const struct tls_session *s);
 

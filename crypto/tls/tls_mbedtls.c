@@ -42,6 +42,7 @@ struct tls_session {
 	size_t record; /* most bytes that one record carries */
 	size_t unsent; /* size of the record that mbedTLS holds but could not send */
 	uint32_t flags; /* what was wrong with the peer's certificate */
+	char claimed[X509_COMMON_NAME];
 	enum tls_result ended; /* TLS_OK while reading may go on */
 	bool more; /* another record follows at once */
 	uint8_t *ahead; /* AHEAD_BYTES read from the socket before mbedTLS asked, or NULL */
@@ -82,8 +83,8 @@ tls_backend(void)
 
 /* --- The peer's certificate */
 
-/* Called for each certificate of the chain with what mbedTLS has against it. A server's authentication mode is
- * "optional", which forgives everything, so what is not forgiven here is a fatal error of the callback. */
+/* Called for each certificate of the chain, the peer's own last, with what mbedTLS has against it. A server's authentication mode
+ * is "optional", which forgives everything, so what is not forgiven here is a fatal error of the last call. */
 static int
 on_verify(void *arg, mbedtls_x509_crt *crt, int depth, uint32_t *flags)
 {
@@ -100,7 +101,10 @@ on_verify(void *arg, mbedtls_x509_crt *crt, int depth, uint32_t *flags)
 		*flags |= MBEDTLS_X509_BADCERT_CN_MISMATCH;
 	}
 	s->flags |= *flags;
-	return s->ctx->server && *flags != 0 ? MBEDTLS_ERR_X509_FATAL_ERROR : 0;
+	if (!s->ctx->server || depth > 0)
+		return 0;
+	(void)x509_copy_common_name(s->claimed, sizeof(s->claimed), &crt->subject);
+	return s->flags != 0 ? MBEDTLS_ERR_X509_FATAL_ERROR : 0;
 }
 
 /* --- Context */
@@ -500,6 +504,12 @@ bool
 tls_heard(const struct tls_session *s)
 {
 	return s->over || s->barren > 0;
+}
+
+const char *
+tls_claimed(const struct tls_session *s)
+{
+	return s->claimed;
 }
 
 const char *

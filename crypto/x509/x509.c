@@ -40,21 +40,25 @@ seconds_of(const mbedtls_x509_time *t)
 	return timegm(&tm);
 }
 
-/* Copies the common name; "" if there is none. */
-static enum err
-copy_name(char *out, size_t room, const mbedtls_x509_name *name)
+bool
+x509_copy_text(char *out, size_t room, const uint8_t *text, size_t len)
+{
+	bool fits = len < room && !memchr(text, '\0', len);
+
+	if (fits)
+		memcpy(out, text, len);
+	out[fits ? len : 0] = '\0';
+	return fits;
+}
+
+bool
+x509_copy_common_name(char *out, size_t room, const mbedtls_x509_name *subject)
 {
 	out[0] = '\0';
-	for (; name; name = name->next) {
-		if (MBEDTLS_OID_CMP(MBEDTLS_OID_AT_CN, &name->oid) != 0)
-			continue;
-		if (name->val.len >= room || memchr(name->val.p, '\0', name->val.len))
-			return ERR_INVALID;
-		memcpy(out, name->val.p, name->val.len);
-		out[name->val.len] = '\0';
-		return ERR_OK;
-	}
-	return ERR_OK;
+	for (const mbedtls_x509_name *n = subject; n; n = n->next)
+		if (MBEDTLS_OID_CMP(MBEDTLS_OID_AT_CN, &n->oid) == 0)
+			return x509_copy_text(out, room, n->val.p, n->val.len);
+	return true;
 }
 
 /* AuthorityKeyIdentifier ::= SEQUENCE { keyIdentifier [0] OCTET STRING OPTIONAL, ... } */
@@ -83,7 +87,7 @@ x509_parse(struct x509_info *out, const struct x509_cert *cert, struct why *why)
 	enum err e = parse(&crt, cert, why);
 	if (!e)
 		e = key_spki_of(&crt.pk, out->spki);
-	if (!e && copy_name(out->common_name, sizeof(out->common_name), &crt.subject))
+	if (!e && !x509_copy_common_name(out->common_name, sizeof(out->common_name), &crt.subject))
 		e = err_set(why, ERR_INVALID, "bad common name in the certificate");
 	if (!e) {
 		out->not_before = seconds_of(&crt.valid_from);

@@ -23,8 +23,10 @@ struct x509_cert {
 /* Which key signed a certificate: the authority key identifier, after RFC 7093 method 1. */
 #define X509_KEY_ID_LEN 20
 
+#define X509_COMMON_NAME 128 /* room for one, its zero byte included */
+
 struct x509_info {
-	char common_name[128];
+	char common_name[X509_COMMON_NAME];
 	uint8_t spki[KEY_SPKI_LEN];
 	int64_t not_before;
 	int64_t not_after;

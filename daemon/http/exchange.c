@@ -310,6 +310,14 @@ exchange_bearer(const struct exchange *x, struct token *out)
 	    messages_token_parse(out, text + sizeof(scheme) - 1) == ERR_OK;
 }
 
+bool
+exchange_is_device(const struct exchange *x)
+{
+	static const uint8_t nobody[HASH_LEN];
+
+	return x->who.has_cert && memcmp(x->who.device, nobody, sizeof(nobody)) != 0;
+}
+
 void
 exchange_actor(const struct exchange *x, char out[EXCHANGE_ACTOR_MAX])
 {
@@ -319,7 +327,7 @@ exchange_actor(const struct exchange *x, char out[EXCHANGE_ACTOR_MAX])
 		hex_encode(hex, x->who.token, sizeof(x->who.token));
 		snprintf(out, EXCHANGE_ACTOR_MAX, "token:%s%s%s", hex,
 		    x->who.owner_name[0] ? " owner:" : "", x->who.owner_name);
-	} else if (x->who.has_cert) {
+	} else if (exchange_is_device(x)) {
 		hex_encode(hex, x->who.device, sizeof(x->who.device));
 		snprintf(out, EXCHANGE_ACTOR_MAX, "device:%s", hex);
 	} else {

@@ -131,7 +131,9 @@ void exchange_problem(struct exchange *x, enum problem_type type, const char *fm
 void exchange_failed(struct exchange *x, enum err e, const struct why *why);
 /* The token of "Authorization: Bearer ..."; false if there is none, or a malformed one. */
 bool exchange_bearer(const struct exchange *x, struct token *out);
-/* Who asks, for the log: "device:ID", "token:ID", or the peer of the admin socket. */
+/* Has it shown the certificate of a device that the registry knows, with a key that is or was that device's? */
+bool exchange_is_device(const struct exchange *x);
+/* Who asks, for the log: "device:ID", "token:ID", or the peer: of the admin socket, or nobody who is known. */
 #define EXCHANGE_ACTOR_MAX 144
 void exchange_actor(const struct exchange *x, char out[EXCHANGE_ACTOR_MAX]);
 /* Hands the exchange back to its connection. Any thread; the caller does not touch it afterwards. */

@@ -389,6 +389,17 @@ too_slow(struct conn *c, uint64_t now_ms)
 	return slow;
 }
 
+static void
+log_timeout(const struct conn *c)
+{
+	struct conn_claim claim;
+
+	conn_claim(c, &claim);
+	log_event(LOG_LEVEL_DEBUG, "conn.timeout", LOG_S("peer", c->x.peer),
+	    LOG_S(claim.text[0] ? "claims" : NULL, claim.text),
+	    LOG_S(claim.name[0] ? "claims_name" : NULL, claim.name));
+}
+
 void
 conn_tick(struct io *io, uint64_t now_ms)
 {
@@ -404,7 +415,7 @@ conn_tick(struct io *io, uint64_t now_ms)
 			conn_want(c, EPOLLIN);
 			conn_drive(c);
 		} else if (now_ms >= c->deadline_ms || too_slow(c, now_ms)) {
-			log_event(LOG_LEVEL_DEBUG, "conn.timeout", LOG_S("peer", c->x.peer));
+			log_timeout(c);
 			conn_close(c);
 		}
 	}

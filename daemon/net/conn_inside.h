@@ -3,8 +3,8 @@
 #include "conn.h"
 
 /* Inside of a connection: shared by conn.c (life and events), conn_read.c (handshake, heads, bodies), conn_request.c (what a
- * request becomes), conn_write.c (responses), conn_unauthenticated.c (what those cost that come in crowds) and conn_proxy.c (heads of
- * balancers). */
+ * request becomes), conn_write.c (responses), conn_unauthenticated.c (what those cost that come in crowds), conn_proxy.c (heads of
+ * balancers) and conn_claim.c (whom a line of the log is about). */
 
 enum conn_state {
 	CONN_PROXY, /* waiting for a balancer's head */
@@ -89,6 +89,16 @@ bool conn_advance_proxy(struct conn *c);
 bool conn_advance_handshake(struct conn *c);
 bool conn_advance_head(struct conn *c);
 bool conn_advance_body(struct conn *c);
+
+/* --- conn_claim.c */
+/* Whom the certificate names that a peer showed: for the log, never to decide anything, as it may be refused, or another's. The text is
+ * from outside. */
+struct conn_claim {
+	char text
+	    [X509_COMMON_NAME]; /* its common name; of a device's id the digits that the log has of ids; "": of none */
+	char name[64]; /* which the registry has for that id, or "" */
+};
+void conn_claim(const struct conn *c, struct conn_claim *out);
 
 /* --- conn_request.c */
 /* Sets who asks, from the certificate and the registry. */

@@ -97,6 +97,21 @@ conn_advance_body(struct conn *c)
 	return true;
 }
 
+/* What follows on the first key that is NULL is not in the line. */
+static void
+log_failed(const struct conn *c, bool heard)
+{
+	enum log_level level = heard ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG;
+	struct conn_claim claim;
+
+	if (!log_has_room(level))
+		return;
+	conn_claim(c, &claim);
+	log_event(level, "tls.failed", LOG_S("peer", c->x.peer), LOG_S("why", tls_why(c->tls)),
+	    LOG_S(claim.text[0] ? "claims" : NULL, claim.text),
+	    LOG_S(claim.name[0] ? "claims_name" : NULL, claim.name));
+}
+
 bool
 conn_advance_handshake(struct conn *c)
 {
@@ -115,8 +130,7 @@ conn_advance_handshake(struct conn *c)
 	if (r != TLS_OK) {
 		bool heard = tls_heard(c->tls);
 		conn_count(&c->io->counts.handshakes_failed, heard);
-		log_limited(heard ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG, "tls.failed",
-		    LOG_S("peer", c->x.peer), LOG_S("why", tls_why(c->tls)));
+		log_failed(c, heard);
 		conn_close(c);
 		return false;
 	}

@@ -48,24 +48,47 @@ may_log(const struct conn *c, enum log_level level, size_t text)
 	    (c->x.who.roles & ROLE_ADMIN) || spent_log(c->io->services, c->x.who.owner, text);
 }
 
+/* What follows on the first key that is NULL is not in the line. */
 static void
 log_response(const struct conn *c)
 {
 	const struct exchange *x = &c->x;
+	const bool refused = x->response.status >= 400, known = exchange_is_device(x);
 	char device[17] = "", actor[EXCHANGE_ACTOR_MAX];
+	struct conn_claim claim = {.name = ""};
 
-	if (x->who.has_cert)
+	if (known)
 		hex_encode(device, x->who.device, 8);
 	/* What others may cause as often as they like. */
-	bool crowd = x->response.status >= 400 && (!conn_is_known(c) || x->response.status == 429);
+	bool crowd = refused && (!conn_is_known(c) || x->response.status == 429);
 	if ((crowd && !log_has_room(level_of(x))) ||
 	    !may_log(c, level_of(x), strlen(x->request.path) + strlen(x->response.why)))
 		return;
+	if (refused)
+		conn_claim(c, &claim);
+	const char *shown = known ? claim.name : claim.text;
 	exchange_actor(x, actor);
 	log_event(level_of(x), "http.response", LOG_S("method", http_verb_name(x->request.method)),
 	    LOG_S("path", x->request.path), LOG_U("status", x->response.status),
 	    LOG_S("peer", x->peer), LOG_S("device", device), LOG_S("by", actor),
-	    LOG_S("why", x->response.why));
+	    LOG_S("why", x->response.why),
+	    LOG_S(!shown[0] ? NULL
+		    : known ? "name"
+			    : "claims",
+		shown),
+	    LOG_S(!known && claim.name[0] ? "claims_name" : NULL, claim.name));
+}
+
+static void
+log_cut(const struct conn *c, const char *why)
+{
+	char actor[EXCHANGE_ACTOR_MAX];
+
+	if (!may_log(c, LOG_LEVEL_INFO, strlen(c->x.request.path)))
+		return;
+	exchange_actor(&c->x, actor);
+	log_event(LOG_LEVEL_INFO, "http.cut", LOG_S("path", c->x.request.path),
+	    LOG_S("peer", c->x.peer), LOG_S("by", actor), LOG_S("why", why));
 }
 
 /* For `device show`. */
@@ -162,10 +185,7 @@ conn_respond_on(struct conn *c)
 	conn_change_state(c, CONN_WRITE);
 	conn_count_answer(c, r->body.len);
 	if (r->list.e || !conn_hold(c, r->body.len) || put_body(c)) {
-		if (may_log(c, LOG_LEVEL_INFO, strlen(c->x.request.path)))
-			log_event(LOG_LEVEL_INFO, "http.cut", LOG_S("path", c->x.request.path),
-			    LOG_S("peer", c->x.peer),
-			    LOG_S("why", r->list.e ? err_name(r->list.e) : "too much is unread"));
+		log_cut(c, r->list.e ? err_name(r->list.e) : "too much is unread");
 		conn_close(c);
 	}
 }

@@ -1,6 +1,7 @@
 #!/bin/sh
 # The life of an identity, seen from the coordinator: suspended, resumed and revoked while requests run; renewed, rotated, left and
-# joined again; what is known of a device, over a restart; the listener for probes; the server certificate's end.
+# joined again; what is known of a device, over a restart; whom a refused certificate names in the log; the listener for probes; the
+# server certificate's end.
 #   BUILD=build/mbedtls tests/e2e/26-identity.sh
 set -u
 # shellcheck disable=SC2034 # for fleet.sh
@@ -255,6 +256,60 @@ python3 -S -E -c "import socket
 for i in range(3): socket.create_connection(('127.0.0.1', $PORT)).close()"
 within 20 looked || fleet_fail "the connections were not counted"
 want "failures after connections without a word" "$failed" "$(failures) $(grep -c tls.failed "$FLEET/rivuletd.log")"
+
+# --- a certificate that is refused names in the log whom it says it is of, and what proves nothing is called so
+# named NAME KEY SUBJECT DAYS SIGNER: $FLEET/NAME asks with a certificate of KEY, by the coordinator's CA or by one of the same name
+named() {
+	mkdir -p "$FLEET/$1"
+	cp "$2" "$FLEET/$1/key.pem"
+	[ -e "$FLEET/client-ext" ] || printf 'extendedKeyUsage=clientAuth\nauthorityKeyIdentifier=keyid\n' >"$FLEET/client-ext"
+	openssl req -new -utf8 -key "$2" -subj "$3" 2>/dev/null |
+		openssl x509 -req -CA "$5.crt" -CAkey "$5.key" -set_serial 7 -days "$4" -sha256 -extfile "$FLEET/client-ext" -out "$FLEET/$1/cert.pem" 2>/dev/null ||
+		fleet_fail "a certificate for $1"
+}
+# told WORD...: there is a line, later than those before, with all these words in this order
+told() {
+	told_words=$(printf '%s.*' "$@")
+	tail -n "+$((lines + 1))" "$FLEET/rivuletd.log" | grep -qE -- "$told_words"
+}
+is_told() { # is_told WHAT WORD...
+	told_what=$1
+	shift
+	within 20 told "$@" || fleet_fail "$told_what: $(tail -n "+$((lines + 1))" "$FLEET/rivuletd.log")"
+	checks=$((checks + 1))
+	lines=$(wc -l <"$FLEET/rivuletd.log")
+}
+id=$(show ann device)
+short=$(printf %.16s "$id")
+ours=$FLEET/state/keys/ca theirs=$FLEET/theirs
+new_key "$theirs.key"
+openssl req -x509 -new -key "$theirs.key" -subj "$(openssl x509 -in "$ours.crt" -noout -subject -nameopt compat | sed 's/^subject=//')" -days 9 \
+	-out "$theirs.crt" 2>/dev/null || fleet_fail "another CA"
+new_key "$FLEET/stranger.pem"
+escape=$(printf '\033')
+lines=$(wc -l <"$FLEET/rivuletd.log")
+named expired "$FLEET/ann/key.pem" "/CN=$id" -1 "$ours"
+want "an expired certificate" "403 expired-certificate" "$(ask expired /v1/status)"
+is_told "an expired certificate" 'http.response' 'status=403' "device=$short" 'expired' 'name=ann'
+named other-key "$FLEET/stranger.pem" "/CN=$id" 9 "$ours"
+want "a key that the coordinator does not know" "403 unknown-device" "$(ask other-key /v1/status)"
+is_told "a key that the coordinator does not know" 'http.response' 'status=403' 'device=""' "claims=$short claims_name=ann$"
+named foreign "$FLEET/ann/key.pem" "/CN=$id" 9 "$theirs"
+ask foreign /v1/status >"$FLEET/answer" 2>&1
+is_told "a certificate of another CA" 'tls.failed' 'peer=127.0.0.1' 'why="the peer.s certificate' "claims=$short claims_name=ann$"
+named nobody "$FLEET/stranger.pem" "/CN=$(printf "%064d" 0)" 9 "$theirs"
+ask nobody /v1/status >"$FLEET/answer" 2>&1
+is_told "an id that nobody has" 'tls.failed' "claims=0000000000000000$"
+named called "$FLEET/stranger.pem" "/CN=ann" 9 "$theirs"
+ask called /v1/status >"$FLEET/answer" 2>&1
+is_told "a device's name as its own" 'tls.failed' 'claims=ann$'
+named odd "$FLEET/stranger.pem" "/CN=${escape}[2J x claims_name=ann \"" 9 "$theirs"
+ask odd /v1/status >"$FLEET/answer" 2>&1
+is_told "what would steer a terminal" 'tls.failed' 'claims="\\x1b\[2J x claims_name=ann \\""$'
+grep -q "$escape" "$FLEET/rivuletd.log" && fleet_fail "a control character is in the log"
+named odd "$FLEET/stranger.pem" /O=nameless 9 "$theirs"
+ask odd /v1/status >"$FLEET/answer" 2>&1
+is_told "a certificate without a name" 'tls.failed' 'why="[^"]*"$'
 
 # --- the server certificate ends soon, and is made anew under a running device
 fleet_run bob

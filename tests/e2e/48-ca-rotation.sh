@@ -122,6 +122,8 @@ within 20 held 2 || fleet_fail "no second answer on the open connection"
 want "the open connection of a device that has not renewed" "200 False;403 True;" "$(tr '\n' ';' <"$FLEET/held")"
 curl -sS --max-time 120 --cacert "$FLEET/ca2.pem" --cert "$FLEET/cat/cert.pem" --key "$FLEET/cat/key.pem" "$URL/v1/status" >/dev/null 2>&1 &&
 	fleet_fail "a certificate of the old CA is good still"
+claimed() { grep 'tls.failed' "$FLEET/rivuletd.log" | grep -q "claims=$(printf %.16s "$(pick 'd["device"]' <"$FLEET/cat/device.json")") claims_name=cat$"; }
+within 20 claimed || fleet_fail "the log does not say who was refused: $(grep 'tls.failed' "$FLEET/rivuletd.log")"
 # Those who run go on, the same processes; who renewed and slept comes back.
 within 60 more_rounds "$before" || fleet_fail "no rounds after the change"
 grep -c 'certificate.renewed' "$FLEET/ann.log" "$FLEET/bob.log" >"$FLEET/renewed"

@@ -243,6 +243,55 @@ bad_servers(void **state)
 	fleet_free(&old);
 	fleet_free(&early);
 }
+
+/* --- whom a client says it is */
+
+/* Connects with it, CA and all, to a server that trusts `ca`; what that one can say of it afterwards. */
+static void
+assert_claims(const struct fleet_member *who, const struct x509_cert *chain, enum tls_result result,
+    const char *claims)
+{
+	struct tls_context *sc = server_context(&server, 0), *cc = NULL;
+	struct tls_config config = {.ca = &ca.cert,
+	    .cert = &who->cert,
+	    .chain = chain,
+	    .key = who->key,
+	    .peer_name = "localhost"};
+
+	fleet_check(tls_context_new(&cc, &config, &why), &why);
+	struct wire w = connect_pair(cc, sc);
+	assert_int_equal(w.server_result, result);
+	assert_string_equal(tls_claimed(w.s), claims);
+	assert_string_equal(tls_claimed(w.c), "");
+	hang_up(&w);
+	tls_context_free(cc);
+	tls_context_free(sc);
+}
+
+static void
+refused_clients_are_named(void **state)
+{
+	static const char raw[] = "\x1b[31m\" device=\nx";
+	struct fleet_member stranger = fleet_issue(&other_ca, X509_CLIENT, raw, -7200, -3600);
+	struct fleet_member signer = fleet_issue(&ca, X509_SIGNER, "signer", -3600, 3600);
+	char longest[65] = "";
+
+	(void)state;
+	memset(longest, 'f', 64);
+	struct fleet_member longer = fleet_issue(&other_ca, X509_CLIENT, longest, -3600, 3600);
+	assert_claims(&client, NULL, TLS_OK, "device");
+	assert_claims(&stranger, NULL, TLS_FAILED, raw);
+	/* What is wrong is its CA's, which is looked at first. */
+	assert_claims(&stranger, &other_ca.cert, TLS_FAILED, raw);
+	assert_claims(&longer, NULL, TLS_FAILED, longest);
+	assert_claims(&signer, NULL, TLS_FAILED, "signer");
+	assert_claims(&server, NULL, TLS_FAILED, "coordinator");
+	assert_claims(&other_ca, NULL, TLS_FAILED, "Rivulet CA");
+	fleet_free(&stranger);
+	fleet_free(&signer);
+	fleet_free(&longer);
+}
+
 int
 main(void)
 {
@@ -258,6 +307,7 @@ main(void)
 	    cmocka_unit_test(old_and_foreign_is_refused),
 	    cmocka_unit_test(names_of_the_server),
 	    cmocka_unit_test(bad_servers),
+	    cmocka_unit_test(refused_clients_are_named),
 	};
 
 	return cmocka_run_group_tests(tests, make_fleet, drop_fleet);
