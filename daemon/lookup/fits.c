@@ -8,13 +8,16 @@ same(const struct fits_thing *a, const struct fits_thing *b)
 	return a->id_len == b->id_len && memcmp(a->id, b->id, a->id_len) == 0;
 }
 
-/* Of two of one name and owner: does the name stand for a rather than for b? */
+/* Of two of one name and owner: does the name stand for a rather than for b? Of two that are as old as each other it stands for one, too:
+ * both would take the places of others. */
 static bool
 outranks(const struct fits_thing *a, const struct fits_thing *b)
 {
 	if (a->lives != b->lives)
 		return a->lives;
-	return !a->lives && a->ages && a->age > b->age;
+	if (a->lives || !a->ages)
+		return false;
+	return a->age > b->age || (a->age >= b->age && memcmp(a->id, b->id, sizeof(a->id)) > 0);
 }
 
 static void

@@ -18,6 +18,28 @@ check_target(const struct http_request *r)
 		require(strlen(value) < sizeof(value) && !strchr(value, '&'));
 }
 
+/* The words that the route has are known; what is not known stands in the query, as far as it fits. */
+static void
+check_words(const struct http_request *r, const char *words)
+{
+	char unknown[HTTP_WORD_MAX] = "", value[80];
+
+	if (!http_query_knows(r, words, unknown)) {
+		require(strlen(unknown) < sizeof(unknown) && strstr(r->query, unknown));
+		require(!*unknown || !strchr(unknown, '&'));
+	}
+	for (const char *p = words; *p;) {
+		char word[HTTP_WORD_MAX];
+		size_t n = strcspn(p, " ");
+		require(n < sizeof(word));
+		memcpy(word, p, n);
+		word[n] = '\0';
+		if (http_query(r, word, value, sizeof(value)))
+			require(strlen(value) < sizeof(value) && !strchr(value, '&'));
+		p += n + (p[n] == ' ');
+	}
+}
+
 /* A route is found by the path alone, and its parameters are parts of it. */
 static void
 check_route(const struct http_request *r)
@@ -30,6 +52,7 @@ check_route(const struct http_request *r)
 	for (size_t i = 0; route && i < 2; i++)
 		require(strlen(param[i]) < sizeof(param[i]) && !strchr(param[i], '/') &&
 		    strstr(r->path, param[i]));
+	check_words(r, route && route->query ? route->query : "");
 }
 
 /* No value may smuggle a line into a log or a response. */

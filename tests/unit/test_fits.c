@@ -72,6 +72,24 @@ test_name(void **state)
 	    3, "ac");
 }
 
+/* Two that are as old as each other do not take the place of another owner's. */
+static void
+test_as_old(void **state)
+{
+	const struct fits_thing things[] = {thing('a', 1, false, 1), thing('b', 1, false, 1),
+	    thing('c', 2, false, 1), thing('d', 1, false, 5)};
+	struct fits forward = {.name_count = 0}, backward = {.name_count = 0};
+	(void)state;
+
+	for (size_t i = 0; i < 4; i++) {
+		fits_name(&forward, &things[i]);
+		fits_name(&backward, &things[3 - i]);
+	}
+	assert_string_equal(found(&forward), "cd");
+	assert_string_equal(found(&backward), "dc");
+	same_in_any_order(things, 2, "b");
+}
+
 static void
 test_device(void **state)
 {
@@ -124,6 +142,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_name),
+	    cmocka_unit_test(test_as_old),
 	    cmocka_unit_test(test_device),
 	    cmocka_unit_test(test_id),
 	    cmocka_unit_test(test_like_id),
