@@ -82,6 +82,7 @@ ROOMS_daemon    := report runtime config sets store quota models audit age regis
 USES_daemon/runtime  := report
 USES_daemon/config   := runtime
 USES_daemon/sets     := config runtime
+USES_daemon/models   := runtime
 USES_daemon/store    := report
 USES_daemon/quota    := store config runtime
 USES_daemon/audit    := store config runtime

@@ -111,7 +111,7 @@ models_difference_head(
 /* A payload is hashed the first time in a process, and when somebody has written to its file since. */
 static enum err
 check_payload(struct models *m, const struct difference *d, const uint8_t *payload,
-    const struct models_stamp *stamp, struct why *why)
+    const struct stamp *stamp, struct why *why)
 {
 	uint8_t hash[HASH_LEN];
 
@@ -131,13 +131,13 @@ static enum err
 read_step(struct models *m, const uint8_t to[32], uint8_t *at, uint64_t room, uint64_t *bytes,
     struct why *why)
 {
-	struct models_stamp stamp;
+	struct stamp stamp;
 	struct difference d;
 	char path[PATH_MAX];
 	int fd;
 
 	models_path(m, to, MODELS_DIFFERENCE, path);
-	enum err e = models_stamp_of(path, &stamp, why);
+	enum err e = stamp_of(path, &stamp, why);
 	e = e ? e : open_step(m, to, &fd, &d, why);
 	if (e)
 		return e;
@@ -225,11 +225,13 @@ map_step(struct models *m, struct models_map *map, struct why *why)
 	struct difference d;
 
 	models_path(m, map->id, MODELS_DIFFERENCE, path);
-	enum err e = models_stamp_of(path, &map->stamp, why);
+	enum err e = stamp_of(path, &map->stamp, why);
 	if (!e)
 		e = models_map_file(map, path, m->stop, why);
 	if (!e)
 		e = check_head(map->data, map->bytes, map->id, &d, why);
+	if (!e && !models_map_whole(map))
+		e = models_unread(path, why);
 	if (e)
 		return e;
 	return check_payload(m, &d, map->data + DIFFERENCE_HEAD, &map->stamp, why);
@@ -241,7 +243,7 @@ models_difference_get(struct models *m, const uint8_t to[32], const uint8_t from
 {
 	static const uint8_t whole[32];
 	uint8_t ids[STEPS_MAX + 1][32];
-	struct models_stamp now = {.device = 0};
+	struct stamp now = {.device = 0};
 	uint64_t bytes = 0;
 	size_t count = 0;
 	char path[PATH_MAX];
@@ -253,7 +255,7 @@ models_difference_get(struct models *m, const uint8_t to[32], const uint8_t from
 		return err_set(why, e, "%s", err_name(e));
 	/* One that was put together in memory is as it was checked. */
 	models_path(m, to, MODELS_DIFFERENCE, path);
-	e = count == 1 ? models_stamp_of(path, &now, why) : ERR_OK;
+	e = count == 1 ? stamp_of(path, &now, why) : ERR_OK;
 	if (e)
 		return e;
 	*out = models_find_map(m, to, from, &now);

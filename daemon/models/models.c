@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "bytes.h"
+#include "cut.h"
 #include "fault.h"
 #include "file.h"
 #include "hash.h"
@@ -91,6 +92,34 @@ models_close(struct models *m)
 	free(m);
 }
 
+bool
+models_map_whole(const struct models_map *map)
+{
+	return map->joined || !map->data || !cut_hit(map->data, map->bytes, map->cuts);
+}
+
+static void
+touch(const struct models_map *map, uint64_t from, uint64_t to)
+{
+	volatile uint8_t seen = 0;
+
+	for (uint64_t at = from - from % PAGE; at < to; at += PAGE)
+		seen = (uint8_t)(seen ^ map->data[at]);
+}
+
+bool
+models_map_reads(const struct models_map *map, uint64_t at, uint64_t len)
+{
+	touch(map, at, at + len);
+	return models_map_whole(map);
+}
+
+enum err
+models_unread(const char *path, struct why *why)
+{
+	return err_set(why, ERR_IO, "%s cannot be read whole: its disk fails, or it was cut", path);
+}
+
 /* The bytes of a file are not trusted unless this process has hashed them and nobody has written to it since: it may be cut or
  * flipped. */
 static enum err
@@ -98,7 +127,7 @@ check_bytes(struct models *m, struct models_map *map, const uint8_t id[32], cons
     struct why *why)
 {
 	uint8_t hash[HASH_LEN];
-	struct models_stamp after;
+	struct stamp after;
 
 	const enum models_verdict known = models_judged(m, id, "", &map->stamp);
 	if (known == MODELS_SOUND)
@@ -108,9 +137,12 @@ check_bytes(struct models *m, struct models_map *map, const uint8_t id[32], cons
 	enum err e = hash_bytes(hash, map->data, map->bytes, m->stop);
 	if (e)
 		return err_set(why, e, e == ERR_CLOSED ? "told to end" : "no memory");
+	/* A disk that fails says nothing about what is on it. */
+	if (!models_map_whole(map))
+		return models_unread(path, why);
 	bool sound = memcmp(hash, id, HASH_LEN) == 0;
-	e = models_stamp_of(path, &after, why);
-	if (!e && !models_stamp_same(&after, &map->stamp))
+	e = stamp_of(path, &after, why);
+	if (!e && !stamp_same(&after, &map->stamp))
 		e = err_set(why, ERR_CORRUPT, "%s changed while it was hashed", path);
 	if (!e)
 		models_found(m, id, "", &after, sound);
@@ -135,14 +167,11 @@ models_unmap(struct models_map *map)
 static enum err
 read_ahead(const struct models_map *map, struct stop *stop, struct why *why)
 {
-	volatile uint8_t seen = 0;
-
 	for (uint64_t at = 0; at < map->bytes; at += AHEAD) {
 		uint64_t end = map->bytes - at < AHEAD ? map->bytes : at + AHEAD;
 		(void)madvise(
 		    (void *)(uintptr_t)(map->data + at), (size_t)(end - at), MADV_WILLNEED);
-		for (uint64_t i = at; i < end; i += PAGE)
-			seen = (uint8_t)(seen ^ map->data[i]);
+		touch(map, at, end);
 		if (stop_asked(stop))
 			return err_set(why, ERR_CLOSED, "told to end");
 	}
@@ -153,12 +182,15 @@ enum err
 models_map_file(struct models_map *map, const char *path, struct stop *stop, struct why *why)
 {
 	struct file_map file = {0};
-	enum err e = file_map(&file, path, UINT64_MAX, false, why);
 
+	map->cuts = cut_count();
+	enum err e = file_map(&file, path, UINT64_MAX, false, why);
 	map->data = file.data;
 	map->bytes = file.len;
 	if (!e)
 		e = read_ahead(map, stop, why);
+	if (!e && !models_map_whole(map))
+		e = models_unread(path, why);
 	return e == ERR_INVALID ? ERR_CORRUPT : e;
 }
 
@@ -172,7 +204,7 @@ map_model(struct models *m, const uint8_t id[32], struct models_map **out, struc
 	if (!map)
 		return ERR_NOMEM;
 	models_path(m, id, "", path);
-	enum err e = models_stamp_of(path, &map->stamp, why);
+	enum err e = stamp_of(path, &map->stamp, why);
 	if (!e)
 		e = models_map_file(map, path, m->stop, why);
 	if (e == ERR_NOTFOUND)
@@ -185,6 +217,9 @@ map_model(struct models *m, const uint8_t id[32], struct models_map **out, struc
 		e = modelfile_data_at(map->data, map->bytes, &map->data_at, why);
 	if (!e)
 		e = modelfile_parse(&map->table, NULL, map->data, map->data_at, map->bytes, why);
+	/* What was sound has to show that it can be read again. */
+	if (e == ERR_IO)
+		models_forget(m, id, "");
 	if (e) {
 		models_unmap(map);
 		return e == ERR_INVALID ? ERR_CORRUPT : e;
@@ -194,16 +229,15 @@ map_model(struct models *m, const uint8_t id[32], struct models_map **out, struc
 	return ERR_OK;
 }
 
-/* Lock held. One whose file has changed is left to those who have it. */
+/* Lock held. One whose file has changed, or that could not be read, is left to those who have it. */
 static struct models_map *
-find_map(
-    struct models *m, const uint8_t id[32], const uint8_t from[32], const struct models_stamp *now)
+find_map(struct models *m, const uint8_t id[32], const uint8_t from[32], const struct stamp *now)
 {
 	struct models_map *map = m->maps;
 
 	while (map &&
 	    (memcmp(map->id, id, 32) != 0 || memcmp(map->from, from, 32) != 0 ||
-		(now && !models_stamp_same(&map->stamp, now))))
+		(now && !stamp_same(&map->stamp, now)) || !models_map_whole(map)))
 		map = map->next;
 	if (map)
 		map->refs++;
@@ -212,7 +246,7 @@ find_map(
 
 struct models_map *
 models_find_map(
-    struct models *m, const uint8_t id[32], const uint8_t from[32], const struct models_stamp *now)
+    struct models *m, const uint8_t id[32], const uint8_t from[32], const struct stamp *now)
 {
 	pthread_mutex_lock(&m->lock);
 	struct models_map *map = find_map(m, id, from, now);
@@ -243,11 +277,11 @@ models_get(struct models *m, const uint8_t id[32], struct models_map **out, stru
 {
 	static const uint8_t whole[32];
 	struct models_map *fresh = NULL;
-	struct models_stamp now;
+	struct stamp now;
 	char path[PATH_MAX];
 
 	models_path(m, id, "", path);
-	if (models_stamp_of(path, &now, NULL) == ERR_OK &&
+	if (stamp_of(path, &now, NULL) == ERR_OK &&
 	    models_judged(m, id, "", &now) == MODELS_SOUND &&
 	    (*out = models_find_map(m, id, whole, &now)))
 		return ERR_OK;
@@ -262,12 +296,16 @@ enum err
 models_unchanged(struct models *m, const struct models_map *map, struct why *why)
 {
 	struct models_map *again = NULL;
-	struct models_stamp now;
+	struct stamp now;
 	char path[PATH_MAX];
 
 	models_path(m, map->id, "", path);
-	enum err e = models_stamp_of(path, &now, why);
-	if (e || models_stamp_same(&now, &map->stamp))
+	enum err e = stamp_of(path, &now, why);
+	if (!e && !models_map_whole(map)) {
+		models_forget(m, map->id, "");
+		e = models_unread(path, why);
+	}
+	if (e || stamp_same(&now, &map->stamp))
 		return e;
 	/* What has changed may have been a second name that a backup gave it. What was cut and put back is another file. */
 	e = now.inode == map->stamp.inode ? models_get(m, map->id, &again, why)

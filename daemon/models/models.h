@@ -6,6 +6,7 @@
 
 #include "difference.h"
 #include "modelfile.h"
+#include "stamp.h"
 
 /*
  * The folder models/: immutable files named by the hex SHA-256 of their bytes ("<id>"), and optimizer states
@@ -14,12 +15,6 @@
  */
 struct models;
 struct stop;
-
-/* What the file system says of a file: another one once somebody has written to it. */
-struct models_stamp {
-	uint64_t device, inode, bytes;
-	int64_t written_s, written_ns, changed_s, changed_ns;
-};
 
 struct models_map {
 	uint8_t id[32];
@@ -31,7 +26,8 @@ struct models_map {
 	struct tensor_table table; /* default roles; of a model */
 	/* private */
 	unsigned refs;
-	struct models_stamp stamp; /* as it was hashed; zeros: it has no file of its own */
+	unsigned long cuts; /* cut_count before it was mapped */
+	struct stamp stamp; /* as it was hashed; zeros: it has no file of its own */
 	struct models *owner,
 	    *joined; /* joined: where its bytes are counted, NULL: they lie in a file */
 	struct models_map *next;
@@ -53,7 +49,12 @@ void models_map_release(struct models_map *map); /* NULL is legal */
 #define MODELS_STATE ".state"
 ERR_MUST_USE enum err models_check(
     struct models *m, const uint8_t id[32], const char *suffix, struct why *why);
-/* Is the file behind a map still the one that was hashed? For who has read of it what must not be wrong. ERR_CORRUPT. */
+/* Could all be read that was read of the map so far? If not, some of it is zeros: its file was cut, or its disk fails. */
+bool models_map_whole(const struct models_map *map);
+/* Reads so many bytes from there on, which are to be sent, and asks that. */
+bool models_map_reads(const struct models_map *map, uint64_t at, uint64_t len);
+/* Is the file behind a map still the one that was hashed, and could the map be read? For who has read of it what must not be wrong.
+ * ERR_CORRUPT, ERR_IO. */
 ERR_MUST_USE enum err models_unchanged(
     struct models *m, const struct models_map *map, struct why *why);
 /* Somebody says that he was sent a model that does not match: it is hashed, unless one said so within five minutes; then ERR_OK. As

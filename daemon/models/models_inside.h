@@ -20,16 +20,13 @@ struct models {
 };
 
 void models_path(const struct models *m, const uint8_t id[32], const char *suffix, char *out);
-/* sound.c. What the file system says of a file now; as err_errno. */
-ERR_MUST_USE enum err models_stamp_of(const char *path, struct models_stamp *out, struct why *why);
-bool models_stamp_same(const struct models_stamp *a, const struct models_stamp *b);
-/* What the last hash of the file "<id><suffix>" found, if nobody has written to it since. */
+/* sound.c. What the last hash of the file "<id><suffix>" found, if nobody has written to it since. */
 enum models_verdict { MODELS_UNKNOWN, MODELS_SOUND, MODELS_DAMAGED };
 enum models_verdict models_judged(
-    struct models *m, const uint8_t id[32], const char *suffix, const struct models_stamp *now);
+    struct models *m, const uint8_t id[32], const char *suffix, const struct stamp *now);
 /* It was hashed, and had this stamp before and after. */
 void models_found(struct models *m, const uint8_t id[32], const char *suffix,
-    const struct models_stamp *seen, bool sound);
+    const struct stamp *seen, bool sound);
 /* We have just written it. */
 void models_wrote(struct models *m, const uint8_t id[32], const char *suffix);
 void models_forget(struct models *m, const uint8_t id[32], const char *suffix);
@@ -37,12 +34,14 @@ void models_sound_free(struct models *m);
 /* A reference to the map of id (of its difference to from, unless that is zeros) if it is in use already and its file is still the
  * same, or NULL. now: NULL for what has no file of its own. */
 struct models_map *models_find_map(
-    struct models *m, const uint8_t id[32], const uint8_t from[32], const struct models_stamp *now);
+    struct models *m, const uint8_t id[32], const uint8_t from[32], const struct stamp *now);
 /* Shares a fresh map, or frees it if another thread was quicker; returns the shared one. */
 struct models_map *models_link_map(struct models *m, struct models_map *fresh);
-/* Maps a file of the folder and reads all of it. ERR_CORRUPT if it is empty or no file, ERR_CLOSED. */
+/* Maps a file of the folder and reads all of it. ERR_CORRUPT if it is empty or no file, ERR_IO if it cannot be read, ERR_CLOSED. */
 ERR_MUST_USE enum err models_map_file(
     struct models_map *map, const char *path, struct stop *stop, struct why *why);
+/* Says of a map that is not whole what that means; ERR_IO. */
+ERR_MUST_USE enum err models_unread(const char *path, struct why *why);
 /* Frees a map that is not shared. */
 void models_unmap(struct models_map *map);
 #endif

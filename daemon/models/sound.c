@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "bytes.h"
@@ -16,37 +15,9 @@ struct judged {
 	uint8_t id[32];
 	char suffix[8];
 	enum models_verdict verdict;
-	struct models_stamp stamp;
+	struct stamp stamp;
 	uint64_t doubted_ms; /* when somebody's doubt last made us hash it; 0: never */
 };
-
-enum err
-models_stamp_of(const char *path, struct models_stamp *out, struct why *why)
-{
-	struct stat st;
-
-	*out = (struct models_stamp){.device = 0};
-	if (stat(path, &st) != 0)
-		return err_errno(why, "%s", path);
-	*out = (struct models_stamp){
-	    .device = st.st_dev,
-	    .inode = st.st_ino,
-	    .bytes = (uint64_t)st.st_size,
-	    .written_s = st.st_mtim.tv_sec,
-	    .written_ns = st.st_mtim.tv_nsec,
-	    .changed_s = st.st_ctim.tv_sec,
-	    .changed_ns = st.st_ctim.tv_nsec,
-	};
-	return ERR_OK;
-}
-
-bool
-models_stamp_same(const struct models_stamp *a, const struct models_stamp *b)
-{
-	return a->device == b->device && a->inode == b->inode && a->bytes == b->bytes &&
-	    a->written_s == b->written_s && a->written_ns == b->written_ns &&
-	    a->changed_s == b->changed_s && a->changed_ns == b->changed_ns;
-}
 
 /* Lock held. NULL: there is none. */
 static struct judged *
@@ -80,20 +51,18 @@ find_or_make(struct models *m, const uint8_t id[32], const char *suffix)
 }
 
 enum models_verdict
-models_judged(
-    struct models *m, const uint8_t id[32], const char *suffix, const struct models_stamp *now)
+models_judged(struct models *m, const uint8_t id[32], const char *suffix, const struct stamp *now)
 {
 	pthread_mutex_lock(&m->lock);
 	const struct judged *j = find(m, id, suffix);
-	enum models_verdict verdict =
-	    j && models_stamp_same(&j->stamp, now) ? j->verdict : MODELS_UNKNOWN;
+	enum models_verdict verdict = j && stamp_same(&j->stamp, now) ? j->verdict : MODELS_UNKNOWN;
 	pthread_mutex_unlock(&m->lock);
 	return verdict;
 }
 
 void
-models_found(struct models *m, const uint8_t id[32], const char *suffix,
-    const struct models_stamp *seen, bool sound)
+models_found(struct models *m, const uint8_t id[32], const char *suffix, const struct stamp *seen,
+    bool sound)
 {
 	pthread_mutex_lock(&m->lock);
 	struct judged *j = find_or_make(m, id, suffix);
@@ -107,11 +76,11 @@ models_found(struct models *m, const uint8_t id[32], const char *suffix,
 void
 models_wrote(struct models *m, const uint8_t id[32], const char *suffix)
 {
-	struct models_stamp now;
+	struct stamp now;
 	char path[PATH_MAX];
 
 	models_path(m, id, suffix, path);
-	if (models_stamp_of(path, &now, NULL) == ERR_OK)
+	if (stamp_of(path, &now, NULL) == ERR_OK)
 		models_found(m, id, suffix, &now, true);
 }
 
@@ -134,7 +103,7 @@ models_sound_free(struct models *m)
 /* Whoever writes to it meanwhile is found at the next look: what is noted is the stamp of before. */
 static enum err
 hash_now(struct models *m, const char *path, const uint8_t id[32], const char *suffix,
-    const struct models_stamp *before, struct why *why)
+    const struct stamp *before, struct why *why)
 {
 	uint8_t hash[HASH_LEN];
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -153,11 +122,11 @@ hash_now(struct models *m, const char *path, const uint8_t id[32], const char *s
 enum err
 models_check(struct models *m, const uint8_t id[32], const char *suffix, struct why *why)
 {
-	struct models_stamp now;
+	struct stamp now;
 	char path[PATH_MAX];
 
 	models_path(m, id, suffix, path);
-	enum err e = models_stamp_of(path, &now, why);
+	enum err e = stamp_of(path, &now, why);
 	if (e)
 		return e;
 	switch (models_judged(m, id, suffix, &now)) {
@@ -190,12 +159,12 @@ is_due(struct models *m, const uint8_t id[32])
 enum err
 models_doubt(struct models *m, const uint8_t id[32], struct why *why)
 {
-	struct models_stamp now;
+	struct stamp now;
 	char path[PATH_MAX];
 
 	if (!is_due(m, id))
 		return ERR_OK;
 	models_path(m, id, "", path);
-	enum err e = models_stamp_of(path, &now, why);
+	enum err e = stamp_of(path, &now, why);
 	return e ? e : hash_now(m, path, id, "", &now, why);
 }

@@ -9,7 +9,7 @@ static enum err
 map_bytes(struct models *m, struct models_map *map, const char *path, struct why *why)
 {
 	uint8_t hash[HASH_LEN];
-	struct models_stamp after;
+	struct stamp after;
 
 	enum err e = models_map_file(map, path, m->stop, why);
 	/* Once: devices ask for it one after the other, and most of them find no map of it. */
@@ -21,9 +21,11 @@ map_bytes(struct models *m, struct models_map *map, const char *path, struct why
 	e = hash_bytes(hash, map->data, map->bytes, m->stop);
 	if (e)
 		return err_set(why, e, e == ERR_CLOSED ? "told to end" : "no memory");
+	if (!models_map_whole(map))
+		return models_unread(path, why);
 	bool sound = memcmp(hash, map->id, HASH_LEN) == 0;
-	e = models_stamp_of(path, &after, why);
-	if (!e && models_stamp_same(&after, &map->stamp))
+	e = stamp_of(path, &after, why);
+	if (!e && stamp_same(&after, &map->stamp))
 		models_found(m, map->id, MODELS_STATE, &after, sound);
 	return !e && !sound ? err_set(why, ERR_CORRUPT, "%s does not match its hash", path) : e;
 }
@@ -31,11 +33,11 @@ map_bytes(struct models *m, struct models_map *map, const char *path, struct why
 enum err
 models_state_map(struct models *m, const uint8_t hash[32], struct models_map **out, struct why *why)
 {
-	struct models_stamp now;
+	struct stamp now;
 	char path[PATH_MAX];
 
 	models_path(m, hash, MODELS_STATE, path);
-	enum err e = models_stamp_of(path, &now, why);
+	enum err e = stamp_of(path, &now, why);
 	if (e)
 		return e;
 	*out = models_find_map(m, hash, hash, &now);

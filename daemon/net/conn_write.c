@@ -229,6 +229,10 @@ flush_file(struct conn *c)
 			return TLS_AGAIN_OUT;
 		if (len > budget)
 			len = budget;
+		if (!models_map_reads(r->file, r->file_at + c->file_at, len)) {
+			log_cut(c, "a file cannot be read whole");
+			return TLS_FAILED;
+		}
 		enum tls_result t =
 		    conn_write_some(c, r->file->data + r->file_at + c->file_at, len, &done);
 		if (t != TLS_OK)

@@ -379,13 +379,13 @@ many_sound(void **state)
 
 	for (unsigned i = 0; i < 5000; i++) {
 		memcpy(id, &i, sizeof(i));
-		models_found(f->m, id, "", &(struct models_stamp){.inode = i}, true);
+		models_found(f->m, id, "", &(struct stamp){.inode = i}, true);
 		assert_int_equal(f->m->judged_count, i + 1);
 		assert_true(f->m->judged_room > i);
 	}
 	for (unsigned i = 0; i < 5000; i++) {
 		memcpy(id, &i, sizeof(i));
-		const struct models_stamp stamp = {.inode = i};
+		const struct stamp stamp = {.inode = i};
 		assert_int_equal(models_judged(f->m, id, "", &stamp), MODELS_SOUND);
 		assert_int_equal(models_judged(f->m, id, ".state", &stamp), MODELS_UNKNOWN);
 		models_forget(f->m, id, "");

@@ -9,9 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cut.h"
 #include "file.h"
 #include "hex.h"
 #include "modelfile.h"
@@ -102,6 +104,58 @@ doubted(void **state)
 	models_until(f->m, NULL);
 }
 
+/* A page of a map fails as those of a bad disk do, of which the file system says nothing. */
+static void
+spoil(const struct models_map *map)
+{
+	char path[] = "/tmp/test_models.XXXXXX";
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	int empty = mkstemp(path);
+
+	assert_true(empty >= 0);
+	assert_int_equal(unlink(path), 0);
+	assert_ptr_equal(
+	    mmap((void *)(uintptr_t)map->data, page, PROT_READ, MAP_SHARED | MAP_FIXED, empty, 0),
+	    map->data);
+	close(empty);
+}
+
+/* What cannot be read is zeros, which are not taken for a model; it is no verdict on the file either. */
+static void
+a_disk_that_fails(void **state)
+{
+	struct fixture *f = *state;
+	struct models_map *map = NULL, *again = NULL, *optimizer = NULL;
+	uint8_t id[32], hash[32];
+
+	/* Here, as cmocka has a handler of its own. */
+	cut_survive();
+	put(f, 0.5f, id);
+	assert_int_equal(models_get(f->m, id, &map, &f->why), ERR_OK);
+	assert_true(models_map_whole(map));
+	assert_true(models_map_reads(map, 0, map->bytes));
+	spoil(map);
+	assert_int_equal(models_unchanged(f->m, map, &f->why), ERR_OK);
+	assert_false(models_map_reads(map, map->bytes - 1, 1));
+	assert_false(models_map_whole(map));
+	assert_int_equal(models_unchanged(f->m, map, &f->why), ERR_IO);
+	assert_non_null(strstr(f->why.text, "cannot be read whole"));
+	/* Others get one of their own, which can be read. */
+	assert_int_equal(models_get(f->m, id, &again, &f->why), ERR_OK);
+	assert_ptr_not_equal(again, map);
+	assert_int_equal(models_unchanged(f->m, again, &f->why), ERR_OK);
+	models_map_release(again);
+	models_map_release(map);
+	assert_int_equal(models_state_put(f->m, f->data, 4, hash, &f->why), ERR_OK);
+	assert_int_equal(models_state_map(f->m, hash, &optimizer, &f->why), ERR_OK);
+	spoil(optimizer);
+	assert_false(models_map_reads(optimizer, 0, 4));
+	assert_int_equal(models_state_map(f->m, hash, &again, &f->why), ERR_OK);
+	assert_ptr_not_equal(again, optimizer);
+	models_map_release(again);
+	models_map_release(optimizer);
+}
+
 int
 main(void)
 {
@@ -109,6 +163,7 @@ main(void)
 	    WITH_MODELS(changed_while_running),
 	    WITH_MODELS(changed_state),
 	    WITH_MODELS(doubted),
+	    WITH_MODELS(a_disk_that_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
