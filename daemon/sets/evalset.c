@@ -6,15 +6,25 @@
 #include <string.h>
 
 #include "budget.h"
+#include "cut.h"
 #include "glyphs.h"
 #include "net.h"
 #include "source.h"
+#include "stamp.h"
+
+struct held {
+	bool loaded;
+	struct dataset set;
+	/* Of a set whose values stay in their file, which is mapped: */
+	const char *path; /* of the configuration; NULL: they are in memory */
+	struct stamp stamp; /* as it was read */
+	unsigned long cuts; /* cut_count before that */
+};
 
 struct evalset {
 	const struct config *config;
 	pthread_mutex_t lock; /* held while a set is loaded */
-	struct dataset sets[CONFIG_DATA_MAX];
-	bool loaded[CONFIG_DATA_MAX];
+	struct held sets[CONFIG_DATA_MAX];
 };
 
 enum err
@@ -36,15 +46,78 @@ evalset_free(struct evalset *s)
 	if (!s)
 		return;
 	for (size_t i = 0; i < CONFIG_DATA_MAX; i++)
-		if (s->loaded[i])
-			dataset_deinit(&s->sets[i]);
+		if (s->sets[i].loaded)
+			dataset_deinit(&s->sets[i].set);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
 
+/* --- files that somebody changes */
+
+/* The file of a set that has its values in it. */
+static const char *
+mapped_path(const struct data_source *from)
+{
+	return from->format == DATA_IDX ? from->images
+	    : from->format == DATA_NPY	? from->x
+					: from->path;
+}
+
+/* A file that is gone is read on: its bytes are there as long as it is mapped. */
+static bool
+is_as_read(const struct held *h)
+{
+	struct stamp now;
+
+	if (!h->loaded || !h->path)
+		return true;
+	enum err e = stamp_of(h->path, &now, NULL);
+	return (e == ERR_NOTFOUND || (!e && stamp_same(&now, &h->stamp))) &&
+	    !cut_hit(h->set.rows->map.data, h->set.rows->map.len, h->cuts);
+}
+
+bool
+evalset_stale(struct evalset *s, const char **name)
+{
+	bool stale = false;
+
+	/* What is loaded just now is not old. */
+	if (pthread_mutex_trylock(&s->lock) != 0)
+		return false;
+	for (size_t i = 0; i < CONFIG_DATA_MAX && !stale; i++) {
+		stale = !is_as_read(&s->sets[i]);
+		*name = s->config->data[i].name;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return stale;
+}
+
+/* What cannot be read is zeros in the map, and would be taken for values. */
+static enum err
+load_files(struct held *h, const struct data_source *from, struct why *why)
+{
+	const unsigned long cuts = cut_count();
+	const char *path = mapped_path(from);
+	struct stamp after;
+
+	bool known = stamp_of(path, &h->stamp, NULL) == ERR_OK;
+	enum err e = source_load(&h->set, from, NULL, why);
+	if (e)
+		return e;
+	known = known && stamp_of(path, &after, NULL) == ERR_OK;
+	if (!known || cut_count() != cuts || !stamp_same(&after, &h->stamp))
+		e = err_set(
+		    why, ERR_IO, "%.120s: changed while it was read, or its disk fails", path);
+	if (e)
+		return e;
+	h->cuts = cuts;
+	h->path = h->set.rows ? path : NULL;
+	return ERR_OK;
+}
+
 /* Lock held. */
 static enum err
-load_locked(struct evalset *s, const char *name, struct dataset **out, struct why *why)
+load_locked(struct evalset *s, const char *name, const struct held **out, struct why *why)
 {
 	const struct config_data *d = config_data_find(s->config, name);
 	enum err e = ERR_OK;
@@ -55,24 +128,23 @@ load_locked(struct evalset *s, const char *name, struct dataset **out, struct wh
 		    "configuration",
 		    name, name);
 	size_t i = (size_t)(d - s->config->data);
-	*out = &s->sets[i];
-	if (s->loaded[i])
+	struct held *h = &s->sets[i];
+	*out = h;
+	if (h->loaded)
 		return ERR_OK;
-	memset(&s->sets[i], 0, sizeof(s->sets[i]));
+	memset(h, 0, sizeof(*h));
 	if (d->source.format == DATA_GLYPHS)
-		e = glyphs_mixed(&s->sets[i], d->seed, d->first_hand, d->hands, d->count);
+		e = glyphs_mixed(&h->set, d->seed, d->first_hand, d->hands, d->count);
 	else
-		e = source_load(&s->sets[i], &d->source, NULL, why);
-	if (e) {
-		dataset_deinit(&s->sets[i]);
-		return e;
-	}
-	s->loaded[i] = true;
-	return ERR_OK;
+		e = load_files(h, &d->source, why);
+	if (e)
+		dataset_deinit(&h->set);
+	h->loaded = !e;
+	return e;
 }
 
 static enum err
-load(struct evalset *s, const char *name, struct dataset **out, struct why *why)
+load(struct evalset *s, const char *name, const struct held **out, struct why *why)
 {
 	pthread_mutex_lock(&s->lock);
 	enum err e = load_locked(s, name, out, why);
@@ -121,14 +193,15 @@ check_cost(const struct config *c, const struct recipe *recipe, struct why *why)
 
 /* The set as the job reads it: a text in windows of its length. Given back with give_back. */
 static enum err
-borrow(struct evalset *s, const struct recipe *recipe, struct dataset *out, struct why *why)
+borrow(struct evalset *s, const struct recipe *recipe, struct dataset *out, const struct held **of,
+    struct why *why)
 {
-	struct dataset *all = NULL;
 	struct why detail = {""};
-	enum err e = load(s, recipe->evaluate_data, &all, why);
+	enum err e = load(s, recipe->evaluate_data, of, why);
 
 	if (e)
 		return e;
+	const struct dataset *all = &(*of)->set;
 	*out = *all;
 	if (recipe->data.window == 0)
 		return ERR_OK;
@@ -157,9 +230,10 @@ evalset_check(struct evalset *s, const struct recipe *recipe, struct why *why)
 {
 	const struct data_spec *spec = &recipe->data;
 	char here[DATASET_SHAPE_TEXT], there[DATASET_SHAPE_TEXT];
+	const struct held *held = NULL;
 	struct dataset d;
 
-	enum err e = borrow(s, recipe, &d, why);
+	enum err e = borrow(s, recipe, &d, &held, why);
 	if (e)
 		return e;
 	if (dataset_shape_fits(&d, spec))
@@ -213,9 +287,10 @@ enum err
 evalset_run(
     struct evalset *s, const struct evalset_work *work, struct train_score *score, struct why *why)
 {
+	const struct held *held = NULL;
 	struct dataset d;
 
-	enum err e = borrow(s, work->recipe, &d, why);
+	enum err e = borrow(s, work->recipe, &d, &held, why);
 	if (e)
 		return e;
 	const struct nets nets = take_nets(s->config, work);
@@ -228,6 +303,9 @@ evalset_run(
 	    .context = work->context};
 	e = train_measure_run(&w, score, why);
 	budget_give(work->budget, nets.taken, false);
+	if (!e && !is_as_read(held))
+		e = err_set(why, ERR_IO,
+		    "%.120s: changed while the model was measured, or its disk fails", held->path);
 	give_back(s, work->recipe, &d);
 	return e;
 }

@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "log.h"
+
 struct evalsets {
 	struct shared *config;
 	pthread_mutex_t lock;
@@ -53,12 +55,25 @@ give_locked(struct evalsets_use *u, struct shared *config)
 		drop(u, config);
 }
 
+/* Those whose files have changed are read anew by whoever comes now. */
+static bool
+is_stale(const struct evalsets_use *u)
+{
+	const char *name = "";
+
+	if (!evalset_stale(u->set, &name))
+		return false;
+	log_event(LOG_LEVEL_WARN, "data.changed", LOG_S("data", name),
+	    LOG_S("why", "its file was written to, replaced, or cannot be read: it is read again"));
+	return true;
+}
+
 static enum err
 take_locked(struct evalsets *s, struct evalsets_use **out)
 {
 	const struct config *config = shared_take(s->config);
 
-	if (s->newest && s->newest->config == config) {
+	if (s->newest && s->newest->config == config && !is_stale(s->newest)) {
 		shared_give(s->config, config);
 	} else {
 		struct evalsets_use *fresh = make(s, s->config, config);

@@ -19,7 +19,7 @@ struct evalsets_use {
 
 ERR_MUST_USE enum err evalsets_new(struct evalsets **out, struct shared *config);
 void evalsets_free(struct evalsets *s);
-/* Those of the configuration in force; given back once. s NULL (a test's services): a set of config's for this use alone. ERR_NOMEM. */
+/* Those of the configuration in force, loaded anew once a file of theirs has changed; given back once. s NULL (a test's services): a set of config's for this use alone. ERR_NOMEM. */
 ERR_MUST_USE enum err evalsets_take(
     struct evalsets *s, struct shared *config, struct evalsets_use **out);
 void evalsets_give(struct evalsets_use *u, struct shared *config); /* NULL is legal */
