@@ -256,7 +256,8 @@ struct engine_reach {
 	struct round_spec round; /* in force; goal 0: of a job that is over nothing is known */
 	uint64_t devices; /* active, and selected by the job */
 	uint64_t suspended; /* selected likewise, but not active */
-	uint64_t heard; /* of the active ones: asked for work lately, */
+	uint64_t lately; /* of the active ones: not silent; */
+	uint64_t heard; /* asked for work within some minutes, */
 	uint64_t with_data; /* and offered the job's data set with as many examples as it wants */
 	uint64_t with_trainer; /* likewise, its trainer */
 	uint64_t

@@ -185,6 +185,7 @@ reach_device(void *ctx, const struct registry_view *v)
 	if (!standing_heard(r->g->services->registry, v->row.id, &what, &offer))
 		return ERR_OK;
 	r->out->heard++;
+	r->out->lately += offer.lately;
 	r->out->with_data += (offer.has_data && offer.examples >= r->out->data.min_examples) ||
 	    !r->out->data.name[0];
 	r->out->with_trainer += offer.has_trainer;
@@ -332,7 +333,7 @@ look_whom(struct engine *g, struct engine_job *j, struct stuck_look *l)
 	engine_reach_of(g, j, &reach);
 	lock_take(&g->lock);
 	j->readers--;
-	j->work->reach = (struct stuck_reach){reach.devices, reach.heard, reach.suspended};
+	j->work->reach = (struct stuck_reach){reach.devices, reach.lately, reach.suspended};
 	j->work->reach_ms = l->now_ms > 0 ? l->now_ms : 1;
 }
 

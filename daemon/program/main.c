@@ -114,6 +114,7 @@ serve(struct setup *setup, const sigset_t *signals, const char *path)
 		shared_give(s->config, c);
 		if (clock_ms() >= settle) {
 			registry_settle(s->registry);
+			standing_sweep(s->registry);
 			age_tick(s->age);
 			if (registry_has_renewed(s->registry))
 				registry_flush(s->registry, s->store);
@@ -121,7 +122,6 @@ serve(struct setup *setup, const sigset_t *signals, const char *path)
 		}
 		if (clock_ms() >= flush) {
 			registry_flush(s->registry, s->store);
-			standing_sweep(s->registry);
 			flush = clock_ms() + FLUSH_MS;
 		}
 		if (clock_ms() >= warn) {

@@ -15,6 +15,7 @@ struct registry;
 struct registry_report; /* report.h */
 
 #define REGISTRY_SEEN_SECONDS 300
+#define REGISTRY_SILENT_SECONDS 60 /* longer than it was given, and it does not count for a job */
 
 /* What is known of a device: its row, what it was heard to say, and how often it reported. */
 struct registry_view {

@@ -17,7 +17,9 @@ struct registry_data {
 
 /* What a device offered and was told since the start: standing.c. */
 struct registry_told {
-	uint64_t until_ms; /* by clock_ms, it is forgotten then; 0: it was not heard of lately */
+	uint64_t
+	    until_ms; /* by clock_ms, its offer is forgotten then; 0: it was not heard of lately */
+	uint64_t silent_ms; /* by clock_ms, it is silent then; 0: it is */
 	uint8_t *by_place; /* how it stands to jobs */
 	uint32_t room;
 	struct registry_data *data;
@@ -131,6 +133,7 @@ bool registry_counts_behind(const struct registry *r, const struct device *d);
 /* Notes which data sets it offers. */
 void standing_note_data(struct device *d, const struct offer *offer);
 /* It counts no longer, until it asks again. */
+void standing_note_there(struct device *d); /* it spoke */
 void standing_drop(struct registry *r, struct device *d);
 void standing_free(struct registry_told *t);
 /* access.c: queues uses of tokens for registry_flush. Without the lock. */

@@ -71,6 +71,7 @@ registry_touch(struct registry *r, const uint8_t id[32], const char *agent, cons
 		registry_counts_heard(r, d->heard, now);
 		note_there(d, now);
 		d->heard = now;
+		standing_note_there(d);
 		s->last_contact = clock_wall();
 		note_lock_out(r, d, PROBLEM_NONE);
 		if (agent)

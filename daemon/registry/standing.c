@@ -174,12 +174,14 @@ void
 standing_tell(
     struct registry *r, const uint8_t device[32], const struct standing_ask *a, double seconds)
 {
-	uint64_t until = clock_ms() + (uint64_t)((seconds + REGISTRY_SEEN_SECONDS) * 1000);
+	uint64_t given = clock_ms() + (uint64_t)(seconds * 1000);
 
 	pthread_mutex_lock(&r->lock);
 	struct device *d = active(r, device);
-	if (d)
-		d->told.until_ms = until;
+	if (d) {
+		d->told.until_ms = given + (uint64_t)REGISTRY_SEEN_SECONDS * 1000;
+		d->told.silent_ms = given + (uint64_t)REGISTRY_SILENT_SECONDS * 1000;
+	}
 	/* Another job may have the place now of one that ended meanwhile: the next ask tells. */
 	bool tell = d && a->closings == r->closings && make_room(d, a->count);
 	for (uint32_t i = 0; tell && i < a->count; i++)
@@ -292,21 +294,39 @@ standing_heard(struct registry *r, const uint8_t device[32], const struct standi
 	pthread_mutex_lock(&r->lock);
 	const struct device *d = active(r, device);
 	bool heard = d && d->told.until_ms >= now;
-	if (heard)
+	if (heard) {
 		look_up(&d->told, what, out);
+		out->lately = d->told.silent_ms >= now;
+	}
 	pthread_mutex_unlock(&r->lock);
 	return heard;
 }
 
 /* --- who is silent */
 
-void
-standing_drop(struct registry *r, struct device *d)
+static void
+drop_places(struct registry *r, struct device *d)
 {
 	for (uint32_t i = 0; i < d->told.room; i++)
 		if (d->told.by_place[i] != UNKNOWN)
 			move(r, d, i, UNKNOWN);
+	d->told.silent_ms = 0;
+}
+
+void
+standing_drop(struct registry *r, struct device *d)
+{
+	drop_places(r, d);
 	d->told.until_ms = 0;
+}
+
+void
+standing_note_there(struct device *d)
+{
+	uint64_t least = clock_ms() + (uint64_t)REGISTRY_SILENT_SECONDS * 1000;
+
+	if (d->told.silent_ms > 0 && d->told.silent_ms < least)
+		d->told.silent_ms = least;
 }
 
 void
@@ -318,6 +338,15 @@ standing_free(struct registry_told *t)
 	*t = (struct registry_told){.room = 0};
 }
 
+static void
+sweep_device(struct registry *r, struct device *d, uint64_t now)
+{
+	if (d->told.silent_ms && d->told.silent_ms < now)
+		drop_places(r, d);
+	if (d->told.until_ms && d->told.until_ms < now)
+		standing_drop(r, d);
+}
+
 void
 standing_sweep(struct registry *r)
 {
@@ -327,8 +356,7 @@ standing_sweep(struct registry *r)
 	for (size_t at = 0; more; at += BATCH) {
 		pthread_mutex_lock(&r->lock);
 		for (size_t i = at; i < r->count && i < at + BATCH; i++)
-			if (r->items[i]->told.until_ms && r->items[i]->told.until_ms < now)
-				standing_drop(r, r->items[i]);
+			sweep_device(r, r->items[i], now);
 		more = at + BATCH < r->count;
 		pthread_mutex_unlock(&r->lock);
 	}

@@ -7,7 +7,7 @@
 /*
  * How devices stand to each job that is not over: counts, kept as they change, so that reading them costs the same however many
  * devices there are. A job has a place here while it lives. A device counts from its first ask until it was not heard of for
- * REGISTRY_SEEN_SECONDS longer than it was given, and while it is active. Under the registry's lock; any thread.
+ * REGISTRY_SILENT_SECONDS longer than it was given, and while it is active; what it offered is known until REGISTRY_SEEN_SECONDS longer. Under the registry's lock; any thread.
  */
 #define STANDING_PLACES 4096
 #define STANDING_NO_PLACE UINT32_MAX /* legal below: then nothing is noted and nothing is known */
@@ -50,6 +50,7 @@ struct standing_offer {
 	bool has_trainer; /* likewise */
 	uint64_t memory_bytes; /* 0: not said */
 	bool draws; /* a share, where it has more examples than a job lets it claim */
+	bool lately; /* it is not silent */
 	bool
 	    lacks_figures; /* its trainer of that name does not give what evaluate.figures asks for */
 };

@@ -117,6 +117,36 @@ who_may_work_no_longer_does_not_count(void **state)
 }
 
 static void
+who_is_silent_counts_no_more_and_its_offer_is_known_for_longer(void **state)
+{
+	const struct standing_ask_for what = {"d", "builtin"};
+	struct coordinator *c = *state;
+	struct standing_offer offer;
+	struct task t;
+	uint8_t id[16];
+
+	submit(c, two, id);
+	assert_string_equal(ask(c, 1, &t), "");
+	assert_string_equal(ask(c, 2, &t), "");
+	struct registry_told *told = &registry_device(c->s.registry, device_id(2))->told;
+	const uint64_t given = clock_ms() + (uint64_t)(t.deadline_s * 1000);
+	assert_in_range(told->silent_ms, given, given + 70000);
+	assert_true(told->until_ms > told->silent_ms);
+	assert_true(standing_heard(c->s.registry, device_id(2), &what, &offer) && offer.lately);
+	/* A minute after it should have said something: whatever it says gives it another one. */
+	told->silent_ms = 1;
+	registry_touch(c->s.registry, device_id(2), NULL, NULL);
+	assert_in_range(told->silent_ms, clock_ms() + 50000, clock_ms() + 60000);
+	told->silent_ms = 1;
+	standing_sweep(c->s.registry);
+	assert_int_equal(devices_of(c, id, NULL, "ready"), 1);
+	assert_true(standing_heard(c->s.registry, device_id(2), &what, &offer) && !offer.lately);
+	/* Back, it counts again. */
+	assert_string_equal(ask(c, 2, &t), "");
+	assert_int_equal(devices_of(c, id, NULL, "ready"), 2);
+}
+
+static void
 a_place_is_used_again(void **state)
 {
 	struct coordinator *c = *state;
@@ -243,6 +273,7 @@ main(void)
 	    WITH(each_device_counts_once),
 	    WITH(who_gave_up_stays_so_until_it_reports),
 	    WITH(who_may_work_no_longer_does_not_count),
+	    WITH(who_is_silent_counts_no_more_and_its_offer_is_known_for_longer),
 	    WITH(a_place_is_used_again),
 	    WITH(as_many_jobs_as_there_may_be),
 	    WITH(whom_a_job_reaches),
