@@ -2,6 +2,7 @@
 #include "reserve.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -396,10 +397,10 @@ add_ends(struct json *v, const struct store_round *r)
 	json_add_seconds(v, "opened_at", r->opened_at);
 	if (states_round_is_open(r->state)) {
 		json_add_null(v, "closed_at");
-		json_add_seconds(v, "seconds", clock_wall() - r->opened_at);
+		json_add_seconds(v, "seconds", fmax(clock_wall() - r->opened_at, 0));
 	} else {
 		json_add_seconds(v, "closed_at", r->closed_at);
-		json_add_seconds(v, "seconds", r->closed_at - r->opened_at);
+		json_add_seconds(v, "seconds", fmax(r->closed_at - r->opened_at, 0));
 	}
 }
 

@@ -294,7 +294,7 @@ copy_keys(struct work *w, struct why *why)
 	if (!e)
 		e = keys_check(w->b->dir, &ca, why);
 	if (!e)
-		e = keys_compare_database(w->db, ca, why);
+		e = keys_compare_database(w->db, ca, false, why);
 	keys_free_ca(ca);
 	return e;
 }

@@ -78,7 +78,7 @@ compare_keys(const struct restore *r, const char *database, struct why *why)
 	if (!e)
 		e = store_inspect_open(&db, database, false, &version, why);
 	if (!e)
-		e = keys_compare_database(db, ca, why);
+		e = keys_compare_database(db, ca, false, why);
 	store_inspect_close(db);
 	keys_free_ca(ca);
 	return e;

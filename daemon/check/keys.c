@@ -149,7 +149,7 @@ judge_registry(struct check *c, const struct services_ca *ca)
 {
 	struct why why = {""};
 
-	if (keys_compare_database(c->db, ca, &why) == ERR_DENIED)
+	if (keys_compare_database(c->db, ca, false, &why) == ERR_DENIED)
 		check_found(c, CHECK_KEY_MIXED, "keys/ca.crt", false, "%s", why.text);
 }
 

@@ -244,22 +244,20 @@ set_aside(struct engine *g, struct engine_job *j, const struct why *why)
 
 /* --- files that are gone, damaged, or cannot be read */
 
-struct lack_words {
-	const char *file, *remedy;
-};
-
-static struct lack_words
-words_of(enum engine_lack_kind kind)
+static const char *
+file_of(enum engine_lack_kind kind)
 {
-	switch (kind) {
-	case LACKS_STATE:
-		return (struct lack_words){"optimizer state", "put it back from a backup"};
-	case LACKS_DELTA:
-		return (struct lack_words){
-		    "delta", "put it back, or rivuletd check --repair --drop-damaged-deltas"};
-	default:
-		return (struct lack_words){"model", "put it back from a backup"};
-	}
+	return kind == LACKS_STATE ? "optimizer state" : kind == LACKS_DELTA ? "delta" : "model";
+}
+
+static const char *
+remedy_of(enum engine_lack_kind kind, enum err e)
+{
+	if (e == ERR_DENIED)
+		return "it must belong to the coordinator's user (chown)";
+	if (kind == LACKS_DELTA)
+		return "put it back, or rivuletd check --repair --drop-damaged-deltas";
+	return "put it back from a backup";
 }
 
 static const char *
@@ -275,27 +273,36 @@ fault_of(enum err e)
 	}
 }
 
+static void
+say_lack(
+    char out[STORE_REASON_MAX], const struct engine_lack *lack, enum err e, const struct why *why)
+{
+	char hex[65];
+
+	hex_encode(hex, lack->id, lack->kind == LACKS_DELTA ? 16 : 32);
+	snprintf(out, STORE_REASON_MAX, "%s %s is %s: %s (%.120s)", file_of(lack->kind), hex,
+	    fault_of(e), remedy_of(lack->kind, e), why->text);
+}
+
 /* In memory only: a start looks by itself. A round that was being folded is open again, with what it has, and is folded again when the
  * job goes on. Lock held. */
 static void
 begin_lack(struct engine *g, struct engine_job *j, const struct engine_lack *lack, enum err e,
     const struct why *why)
 {
-	const struct lack_words w = words_of(lack->kind);
 	uint32_t accepted = j->round.accepted;
 	bool folding = j->round.state == ROUND_FOLDING;
-	char reason[sizeof(j->reason)], hex[65];
+	char reason[sizeof(j->reason)];
 
 	log_event(LOG_LEVEL_ERROR, "job.damaged", LOG_S("job", j->hex), LOG_S("name", j->name),
 	    LOG_U("round", j->row.round), LOG_S("why", why->text));
-	hex_encode(hex, lack->id, lack->kind == LACKS_DELTA ? 16 : 32);
-	snprintf(reason, sizeof(reason), "%s %s is %s: %s (%.120s)", w.file, hex, fault_of(e),
-	    w.remedy, why->text);
+	say_lack(reason, lack, e, why);
 	engine_step(g, j, ROUND_PAUSE, 0);
 	if (folding)
 		engine_step(g, j, ROUND_BEGIN, accepted);
 	engine_note_state(g, j, JOB_PAUSED, reason);
 	engine_lack_is(g, j, lack);
+	j->lack_fault = e;
 	wake_ring(&g->services->wake);
 }
 
@@ -305,6 +312,7 @@ engine_lack_is(struct engine *g, struct engine_job *j, const struct engine_lack 
 	engine_lack_nothing(g, j);
 	g->report.jobs_lacking += lack->kind != LACKS_NOTHING;
 	j->lack = *lack;
+	j->lack_fault = ERR_OK;
 	j->lack_looks = 0;
 	j->lack_ms = 0;
 }
@@ -439,18 +447,32 @@ list_wanted(struct engine *g, size_t *count)
 	return list;
 }
 
-/* The file is back, or is not. */
+/* What a person put there may fail for another reason, which is said. The first look after a start tells nothing new. Lock held. */
 static void
-end_lack(struct engine *g, const struct wanted *w, bool sound)
+note_fault(struct engine *g, struct engine_job *j, enum err e, const struct why *why)
+{
+	char reason[sizeof(j->reason)];
+
+	if (tells_of_file(e) && j->lack_fault && j->lack_fault != e) {
+		say_lack(reason, &j->lack, e, why);
+		engine_note_state(g, j, JOB_PAUSED, reason);
+	}
+	j->lack_fault = tells_of_file(e) ? e : j->lack_fault;
+}
+
+/* The file is back (ERR_OK), or is not. */
+static void
+end_lack(struct engine *g, const struct wanted *w, enum err e, const struct why *why)
 {
 	lock_take(&g->lock);
 	struct engine_job *j = engine_find(g, w->job);
 	bool again = false, same = j && memcmp(&j->lack, &w->lack, sizeof(w->lack)) == 0;
-	if (same && !sound) {
+	if (same && e) {
 		uint64_t pause = LACK_FIRST_MS << (j->lack_looks < 5 ? j->lack_looks : 5);
 		/* One that is gone costs nothing to look for. */
 		j->lack_looks += w->lack.kind == LACKS_DELTA;
 		j->lack_ms = clock_ms() + pause;
+		note_fault(g, j, e, why);
 	} else if (same && j->aside) {
 		again = true;
 	} else if (same) {
@@ -463,7 +485,7 @@ end_lack(struct engine *g, const struct wanted *w, bool sound)
 	lock_release(&g->lock);
 	if (again)
 		engine_load_again(g, w->job);
-	else if (same && sound)
+	else if (same && !e)
 		wake_ring(&g->services->wake);
 }
 
@@ -509,7 +531,7 @@ look_after(void *arg)
 		struct why why = {""};
 		enum err e = look_at_file(g->services, &list[i].lack, &why);
 		if (list[i].waits)
-			end_lack(g, &list[i], !e);
+			end_lack(g, &list[i], e, &why);
 		else if (e)
 			engine_lacks(g, &list[i].lack, e, &why);
 	}

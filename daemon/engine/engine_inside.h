@@ -125,6 +125,7 @@ struct engine_job {
 	char reason[STORE_REASON_MAX];
 	bool aside; /* what it needs could not be read: nothing of it is removed */
 	struct engine_lack lack; /* what it waits for; it is paused for that alone */
+	enum err lack_fault; /* what the last look at it came to; ERR_OK: nobody has looked */
 	unsigned lack_looks; /* in vain */
 	uint64_t lack_ms; /* of the next look */
 	struct round round; /* engine_step alone changes it */

@@ -36,7 +36,8 @@ open_row(struct store_round *r, const struct engine_job *j, uint64_t round, cons
 	    .accuracy = NAN,
 	    .norm = NAN,
 	    .eval_own = NAN,
-	    .opened_at = clock_wall()};
+	    .opened_at = clock_wall(),
+	    .opened_ms = clock_ms()};
 	memcpy(r->job, j->id, 16);
 	memcpy(r->base, base, 32);
 }

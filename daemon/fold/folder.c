@@ -82,6 +82,9 @@ fill_row(struct fold *w)
 	r->accuracy =
 	    trained && w->accuracy_examples > 0 ? w->accuracy / w->accuracy_examples : NAN;
 	r->closed_at = clock_wall();
+	/* How long it took stays right where the wall clock has stepped meanwhile. */
+	if (r->opened_ms > 0)
+		r->opened_at = r->closed_at - (double)(clock_ms() - r->opened_ms) / 1000;
 }
 
 /* --- one round */

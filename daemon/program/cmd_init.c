@@ -166,7 +166,7 @@ check_pinned(const struct config *config, struct why *why)
 		    config->state_dir, config->ca);
 	enum err e = keys_load_ca(config->state_dir, &ca, why);
 	if (!e)
-		e = keys_compare_pinned(ca, config->ca, why);
+		e = keys_compare_pinned(ca, config->ca, false, why);
 	keys_free_ca(ca);
 	return e;
 }

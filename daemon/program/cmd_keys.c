@@ -170,7 +170,7 @@ compare_database(
 		    "%s is empty, or not of this version: start this version of rivuletd once "
 		    "first",
 		    path);
-	if (!e && (e = keys_compare_database(db, ca, &said)))
+	if (!e && (e = keys_compare_database(db, ca, true, &said)))
 		err_set(why, e, "%.50s does not fit: %.190s", file, said.text);
 	store_inspect_close(db);
 	return e;
@@ -190,7 +190,7 @@ unpack(struct unpacked *u, const struct config *config, const char *file, struct
 		e = keys_archive_unpack(u->dir, &archive, &u->ca, why);
 	keys_archive_wipe(&archive);
 	if (!e)
-		e = keys_compare_pinned(u->ca, config->ca, why);
+		e = keys_compare_pinned(u->ca, config->ca, true, why);
 	struct why said = *why;
 	return e ? err_set(why, e, "%.60s: %.180s", file, said.text) : ERR_OK;
 }

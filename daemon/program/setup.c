@@ -119,7 +119,7 @@ check_pinned(const struct services *s, const struct services_ca *fresh, const st
 {
 	const struct services_ca *now = shared_take(s->ca);
 
-	enum err e = keys_compare_pinned(fresh ? fresh : now, c->ca, why);
+	enum err e = keys_compare_pinned(fresh ? fresh : now, c->ca, false, why);
 	shared_give(s->ca, now);
 	return e;
 }
@@ -163,7 +163,7 @@ compare_ca(struct store_db *db, void *arg, struct why *why)
 	const struct services *s = arg;
 	const struct services_ca *ca = shared_take(s->ca);
 
-	enum err e = keys_compare_database(db, ca, why);
+	enum err e = keys_compare_database(db, ca, false, why);
 	shared_give(s->ca, ca);
 	return e;
 }

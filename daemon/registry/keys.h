@@ -37,12 +37,12 @@ ERR_MUST_USE enum err keys_finish_rotation(const char *state_dir, struct why *wh
 /* --- keys_compare.c: the CA against what is known of it elsewhere */
 
 /* Is it the CA that [identity] ca names ("": any)? The next one, while it is replaced, and the one before, if it vouches for this one,
- * are good, too. ERR_DENIED. */
+ * are good, too. ERR_DENIED. exported: it comes from a file, and keys/ is not to blame. */
 ERR_MUST_USE enum err keys_compare_pinned(
-    const struct services_ca *ca, const char *pinned, struct why *why);
+    const struct services_ca *ca, const char *pinned, bool exported, struct why *why);
 /* Is it the CA that the database was last used with, or a later generation? ERR_DENIED. Only reads. */
 ERR_MUST_USE enum err keys_compare_database(
-    struct store_db *db, const struct services_ca *ca, struct why *why);
+    struct store_db *db, const struct services_ca *ca, bool exported, struct why *why);
 /* From now on the database knows this CA. */
 ERR_MUST_USE enum err keys_compare_note(struct store_db *db, const struct services_ca *ca);
 

@@ -25,8 +25,24 @@ is_old(const struct services_ca *ca, const uint8_t hash[HASH_LEN])
 	    memcmp(cross.spki, current.spki, KEY_SPKI_LEN) == 0;
 }
 
+/* Said of the keys in the state, or of those in a file that was exported. */
+static const char *
+holds(bool exported)
+{
+	return exported ? "it holds" : "keys/ holds";
+}
+
+static const char *
+remedy(bool exported)
+{
+	return exported ? "keys/ is not changed; another export is needed"
+			: "move keys/ away and put the right ones back (\"rivuletd keys import "
+			  "FILE\")";
+}
+
 enum err
-keys_compare_pinned(const struct services_ca *ca, const char *pinned, struct why *why)
+keys_compare_pinned(
+    const struct services_ca *ca, const char *pinned, bool exported, struct why *why)
 {
 	uint8_t hash[HASH_LEN];
 	char hex[2 * HASH_LEN + 1];
@@ -38,11 +54,8 @@ keys_compare_pinned(const struct services_ca *ca, const char *pinned, struct why
 		(ca->rotating && is_cert(&ca->next, hash))))
 		return ERR_OK;
 	hex_encode(hex, ca->hash, HASH_LEN);
-	return err_set(why, ERR_DENIED,
-	    "keys/ holds the CA %.16s..., and [identity] ca names %.16s...: move keys/ away and "
-	    "put "
-	    "this coordinator's own back (\"rivuletd keys import FILE\")",
-	    hex, pinned);
+	return err_set(why, ERR_DENIED, "%s the CA %.16s..., and [identity] ca names %.16s...: %s",
+	    holds(exported), hex, pinned, remedy(exported));
 }
 
 /* --- the database */
@@ -69,7 +82,8 @@ find_newest(void *ctx, const struct store_device *d)
 }
 
 enum err
-keys_compare_database(struct store_db *db, const struct services_ca *ca, struct why *why)
+keys_compare_database(
+    struct store_db *db, const struct services_ca *ca, bool exported, struct why *why)
 {
 	uint64_t generation = 0, name = name_of(ca), newest = 0;
 
@@ -81,15 +95,12 @@ keys_compare_database(struct store_db *db, const struct services_ca *ca, struct 
 	if (e)
 		return e;
 	if (generation == ca->generation && name != name_of(ca))
-		return err_set(why, ERR_DENIED,
-		    "keys/ holds another CA than the database was used with: move keys/ away and "
-		    "put this coordinator's own back (\"rivuletd keys import FILE\")");
+		return err_set(why, ERR_DENIED, "%s another CA than the database was used with: %s",
+		    holds(exported), remedy(exported));
 	if (generation > ca->generation || newest > ca->generation + ca->rotating)
 		return err_set(why, ERR_DENIED,
-		    "keys/ holds generation %llu of the CA, and the database knows a later one: "
-		    "move keys/ away and put those of after its replacement back (\"rivuletd keys "
-		    "import FILE\")",
-		    (unsigned long long)ca->generation);
+		    "%s generation %llu of the CA, and the database knows a later one: %s",
+		    holds(exported), (unsigned long long)ca->generation, remedy(exported));
 	return ERR_OK;
 }
 

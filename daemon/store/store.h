@@ -241,6 +241,7 @@ struct store_round {
 	uint64_t
 	    measured; /* the round whose base both are of; 0: they are of this round's base or model */
 	double opened_at, closed_at;
+	uint64_t opened_ms; /* by clock_ms; 0: not in this life. In no row */
 	char reason[128];
 };
 ERR_MUST_USE enum err store_round_put(

@@ -20,8 +20,10 @@ static const struct kind {
 	"mend what the reason says, then \"rivulet job resume\"; \"rivulet job show\" has its last "
 	"rounds"},
     [STUCK_SET_ASIDE] = {"set-aside",
-	"put back the file that the reason names, from a backup if need be: \"rivuletd check\" "
-	"says which are missing or damaged. The job then goes on by itself; or stop it"},
+	"put back the file that the reason names, as the coordinator's user: a backup has it, and "
+	"often, of a model, models/ in a device's home. The job then goes on by itself; or stop "
+	"it, "
+	"and submit it anew with --init JOB --round N"},
     [STUCK_NOT_READY] = {"not-ready",
 	"mend what the reason says; the coordinator then goes on by itself"},
     [STUCK_FOLD] = {"fold",

@@ -365,8 +365,8 @@ fresh
 keys "is there already" export "$FLEET/keys.tar"
 "$RIVULETD" --config "$FLEET/rivuletd.conf" keys check "$FLEET/keys.tar" >"$FLEET/out" 2>&1 || fleet_fail "$what: $(cat "$FLEET/out")"
 "$RIVULETD" --config "$FLEET/other.conf" keys export - 2>/dev/null >"$FLEET/other.tar"
-keys "other.tar does not fit: keys/ holds another CA" check "$FLEET/other.tar"
-keys "other.tar does not fit: keys/ holds another CA" import "$FLEET/other.tar"
+keys "other.tar does not fit: it holds another CA" check "$FLEET/other.tar"
+keys "other.tar does not fit: it holds another CA" import "$FLEET/other.tar"
 head -c 5000 "$FLEET/keys.tar" >"$FLEET/cut.tar"
 keys "it is cut short" import "$FLEET/cut.tar"
 tar -cf "$FLEET/paths.tar" --format=ustar -C "$FLEET/other" keys

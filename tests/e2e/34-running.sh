@@ -98,6 +98,19 @@ for how in gone cut flipped replaced folder; do
 	goes_on
 done
 
+what="another file in its place"
+hurt gone "$state/models/$base"
+waits "model $base is gone"
+cp "$FLEET/a.json" "$state/models/$base"
+within 15 job_is "$A" paused "model $base is damaged" || fleet_fail "$what: the reason is of before: $(curl_admin "/v1/jobs/$A")"
+grep -q "job.stuck job=$A .*model $base is damaged" "$log" || fleet_fail "$what: the log does not say it"
+if [ "$(id -u)" -ne 0 ]; then
+	chmod 0 "$state/models/$base"
+	within 15 job_is "$A" paused "belong to the coordinator" || fleet_fail "$what: who may read it: $(curl_admin "/v1/jobs/$A")"
+fi
+heal "$state/models/$base"
+goes_on
+
 what="a person decides while a file is gone"
 hurt gone "$state/models/$base"
 waits "model "

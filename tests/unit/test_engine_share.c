@@ -12,6 +12,7 @@
 
 /* Linked in the place of base's: time goes by where a test says so, and only there. */
 static atomic_ullong now_ms = 1000000;
+static _Atomic double wall_off; /* how far the wall clock has stepped */
 
 uint64_t
 clock_ms(void)
@@ -28,7 +29,7 @@ clock_seconds(void)
 double
 clock_wall(void)
 {
-	return 1700000000 + clock_seconds();
+	return 1700000000 + clock_seconds() + atomic_load(&wall_off);
 }
 
 int64_t
@@ -200,6 +201,49 @@ restarted(void **state)
 	assert_float_equal(use(c, a), 2597, 1);
 }
 
+struct duration {
+	const uint8_t *job;
+	uint64_t round;
+	double seconds, ago;
+};
+
+static enum err
+look_how_long(struct store_db *db, void *arg, struct why *why)
+{
+	struct duration *d = arg;
+	struct store_round r;
+
+	(void)why;
+	enum err e = store_round_get(db, d->job, d->round, &r);
+	d->seconds = r.closed_at - r.opened_at;
+	d->ago = clock_wall() - r.closed_at;
+	return e;
+}
+
+/* A round took as long as it took, however the wall clock steps meanwhile. */
+static void
+stepped(void **state)
+{
+	static const double steps[] = {400 * 86400.0, -30 * 86400.0};
+	struct coordinator *c = *state;
+	struct task t;
+	uint8_t a[16];
+
+	submit(c, JOB("only", "\"goal\":1", ""), a);
+	for (unsigned round = 1; round <= 2; round++) {
+		struct duration d = {.job = a, .round = round};
+		assert_string_equal(ask(c, 1, &t), "");
+		pass(4);
+		atomic_store(&wall_off, steps[round - 1]);
+		assert_null(deliver(c, &t, 1, 1, 100));
+		await_rounds(c, a, round);
+		assert_int_equal(store_read(c->s.store, look_how_long, &d, &c->why), ERR_OK);
+		assert_float_equal(d.seconds, 4, 0.01);
+		assert_float_equal(d.ago, 0, 0.01);
+	}
+	atomic_store(&wall_off, 0);
+}
+
 /* --- stop.reports and stop.seconds */
 
 static void
@@ -309,6 +353,7 @@ main(void)
 	    WITH(set_right),
 	    WITH(newcomer),
 	    WITH(restarted),
+	    WITH(stepped),
 	    WITH(reports_end_it),
 	    WITH(failed_rounds_give_none),
 	    WITH(seconds_end_it),
