@@ -73,7 +73,9 @@ judge_end(struct external *x, const struct child_result *result, struct why *why
 		    x->program->name, (unsigned long long)(result->memory >> 20),
 		    (unsigned long long)(x->program->memory_bytes >> 20));
 	}
-	x->out->abort = result->asked ? ABORT_DEADLINE : ABORT_TRAINER_FAILED;
+	x->out->abort = !result->asked			 ? ABORT_TRAINER_FAILED
+	    : x->in->stop && x->in->stop(x->in->context) ? ABORT_STOPPED
+							 : ABORT_DEADLINE;
 	if (result->exited)
 		return err_set(
 		    why, ERR_INVALID, "trainer %s exited with %d", x->program->name, result->code);

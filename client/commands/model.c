@@ -109,8 +109,11 @@ get(struct cmd_admin *a, const char *id, bool found, const char *file, struct wh
 		    "%.100s",
 		    (unsigned long long)most, file);
 	if (e == ERR_NOTFOUND && found)
-		err_set(
-		    why, e, "model %.12s is no longer kept ([retention], the job's \"keep\")", id);
+		err_set(why, e,
+		    "model %.12s is no longer kept ([retention], the job's \"keep\"), or its file "
+		    "is "
+		    "lost (\"rivuletd check\" there)",
+		    id);
 	if (!e)
 		e = file_commit(fd, temp, file, why);
 	if (fd >= 0)

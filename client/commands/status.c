@@ -50,6 +50,32 @@ print_disk(const struct json *doc)
 
 /* The coordinator does its work, but somebody has to do something. */
 static void
+warn_of(const char *kind, uint64_t devices, const char *what)
+{
+	printf("warning: %llu %s device%s %s\n\n", (unsigned long long)devices, kind,
+	    devices == 1 ? " is" : "s are", what);
+}
+
+static void
+print_ca(const struct json *ca)
+{
+	bool rotating = false;
+	const uint64_t behind = number(ca, "not_renewed");
+
+	(void)json_bool(json_get(ca, "rotating"), &rotating);
+	if (rotating)
+		printf(
+		    "the CA is being replaced: %llu %s not renewed; \"rivuletd ca status\" names "
+		    "them, \"rivuletd ca finish\" ends it when none is left\n\n",
+		    (unsigned long long)behind, behind == 1 ? "device has" : "devices have");
+	else if (behind > 0)
+		printf(
+		    "warning: %llu %s of a CA that was replaced, and must join again: \"rivuletd "
+		    "ca status\" names them\n\n",
+		    (unsigned long long)behind, behind == 1 ? "device is" : "devices are");
+}
+
+static void
 print_clock(const struct json *doc)
 {
 	const struct json *clock = json_get(doc, "clock");
@@ -98,10 +124,11 @@ print_status(const struct json *doc)
 	    (unsigned long long)number(devices, "active"),
 	    (unsigned long long)number(doc, "connections"));
 	if (number(doc, "locked_out") > 0)
-		printf("warning: %llu active devices are locked out, for their certificates are "
-		       "refused: is the coordinator's clock right? \"rivulet device list\" names "
-		       "them\n\n",
-		    (unsigned long long)number(doc, "locked_out"));
+		warn_of("active", number(doc, "locked_out"),
+		    "locked out, for their certificates are refused: is the coordinator's clock "
+		    "right? "
+		    "\"rivulet device list\" has them. Who was away for long renews by itself once "
+		    "its agent runs");
 	const struct json *lost = json_get(doc, "lost");
 	if (number(lost, "files") > 0)
 		printf(
@@ -110,11 +137,11 @@ print_status(const struct json *doc)
 		    (unsigned long long)number(lost, "files"),
 		    (unsigned long long)number(lost, "bytes"));
 	print_clock(doc);
+	print_ca(json_get(doc, "ca"));
 	if (number(doc, "contested") > 0)
-		printf("warning: of %llu devices several keys claim to be theirs: \"rivulet device "
-		       "list "
-		       "--contested\", then \"rivulet device rekey\"\n",
-		    (unsigned long long)number(doc, "contested"));
+		warn_of("suspended", number(doc, "contested"),
+		    "claimed by several keys: \"rivulet device list --contested\", then \"rivulet "
+		    "device rekey\"");
 	print_stuck(doc);
 	print_disk(doc);
 	cmd_jobs_print(json_get(doc, "jobs"), false);

@@ -288,7 +288,9 @@ explain_refusal(struct place *p, long status, enum problem_type type, const char
 		const char *text, *advice;
 	} table[] = {
 	    {PROBLEM_DEVICE_SUSPENDED, "the coordinator has suspended this device",
-		"ask its operator; rivulet device resume lets it go on"},
+		"ask its operator; rivulet device resume lets it go on, or, where a restored "
+		"backup left "
+		"its key in doubt (device list --contested), rivulet device rekey"},
 	    {PROBLEM_DEVICE_REVOKED, "the coordinator has revoked this device for good",
 		"if that was a mistake: rivulet leave --force, then join with a new token"},
 	    {PROBLEM_DEVICE_LEFT, "the coordinator says that this device has left",
@@ -424,7 +426,9 @@ check_clock(struct cmd_doctor *d)
 	cmd_doctor_span(span, (double)d->offset);
 	if (d->offset > CLOCK_OFF_S || d->offset < -CLOCK_OFF_S)
 		cmd_doctor_add(d, "clock", CMD_DOCTOR_WARNING, CMD_FAILED,
-		    "set it (is there a network time service?); certificates are judged by clocks",
+		    "set the one that is wrong (is there a network time service?); certificates "
+		    "are "
+		    "judged by the coordinator's",
 		    "this machine's clock is %s %s by the coordinator's", span,
 		    d->offset > 0 ? "slow" : "fast");
 	else

@@ -119,7 +119,9 @@ check_kept(struct submit *s, const char *model, struct why *why)
 	enum err e = cmd_admin_call(&s->a, "HEAD", path, NULL, NULL, why);
 	if (e == ERR_NOTFOUND)
 		return err_set(why, e,
-		    "model %.12s of that job is no longer kept ([retention], the job's \"keep\")",
+		    "model %.12s of that job is no longer kept ([retention], the job's \"keep\"), "
+		    "or "
+		    "its file is lost (\"rivuletd check\" there); --round N takes an earlier one",
 		    model);
 	return e;
 }

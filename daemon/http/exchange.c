@@ -9,6 +9,7 @@
 #include "config.h"
 #include "health.h"
 #include "hex.h"
+#include "key.h"
 #include "num.h"
 #include "shared.h"
 #include "walks.h"
@@ -322,6 +323,7 @@ void
 exchange_actor(const struct exchange *x, char out[EXCHANGE_ACTOR_MAX])
 {
 	char hex[2 * HASH_LEN + 1];
+	uint8_t id[HASH_LEN];
 
 	if (x->who.by_token) {
 		hex_encode(hex, x->who.token, sizeof(x->who.token));
@@ -330,6 +332,10 @@ exchange_actor(const struct exchange *x, char out[EXCHANGE_ACTOR_MAX])
 	} else if (exchange_is_device(x)) {
 		hex_encode(hex, x->who.device, sizeof(x->who.device));
 		snprintf(out, EXCHANGE_ACTOR_MAX, "device:%s", hex);
+	} else if (x->who.has_cert) {
+		key_id(id, x->who.spki);
+		hex_encode(hex, id, sizeof(id));
+		snprintf(out, EXCHANGE_ACTOR_MAX, "key:%s", hex);
 	} else {
 		snprintf(out, EXCHANGE_ACTOR_MAX, "%s", x->peer);
 	}

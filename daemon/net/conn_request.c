@@ -235,7 +235,9 @@ advise(enum problem_type problem)
 		"by this coordinator's clock the certificate is over, or not valid yet: the device "
 		"renews it"},
 	    {PROBLEM_DEVICE_SUSPENDED,
-		"the device is suspended: \"rivulet device resume\" lets it go on"},
+		"the device is suspended: \"rivulet device resume\" lets it go on, or, where "
+		"\"device "
+		"list --contested\" names it, \"device rekey\""},
 	    {PROBLEM_DEVICE_REVOKED, "the device was revoked for good"},
 	    {PROBLEM_BAD_TOKEN,
 		"the token is unknown, expired or revoked: \"rivulet token create\" makes another"},

@@ -313,7 +313,8 @@ init(const struct options *o, const struct config *config)
 		print_first(&f, config, fresh, text);
 	else if (!e)
 		fprintf(stderr, "rivuletd: %s is initialised already%s\n", config->state_dir,
-		    o->name_count ? "; issued a new server certificate" : "");
+		    o->name_count ? "; issued a new server certificate"
+				  : "; with --name it issues a new server certificate");
 	first_deinit(&f);
 	return e ? command_fail_in(config->state_dir, &why) : COMMAND_OK;
 }

@@ -80,32 +80,44 @@ look_above(const char *dir, struct found *f)
 	return stat(f->path, &f->st) == 0 && is_closed(f, false);
 }
 
+/* The end of a path tells more than its beginning; models/ and a hash fit. */
+#define PATH_SHOWN 75
+#define PATH_ROOM (3 + PATH_SHOWN + 1)
+
+static void
+shorten(const char *path, char out[PATH_ROOM])
+{
+	size_t len = strlen(path), cut = len > PATH_SHOWN ? len - PATH_SHOWN : 0;
+
+	snprintf(out, PATH_ROOM, "%s%.75s", cut ? "..." : "", path + cut);
+}
+
 /* Told from a directory's file: it should be the directory's owner's. */
 static void
 say(const char *dir, const struct found *f, struct why *why)
 {
-	char owner[NAME_ROOM], me[NAME_ROOM], right[NAME_ROOM];
+	char owner[NAME_ROOM], me[NAME_ROOM], right[NAME_ROOM], path[PATH_ROOM];
 	struct why was = *why;
 	struct stat st;
 
+	shorten(f->path, path);
 	user_name(f->st.st_uid, owner);
 	user_name(geteuid(), me);
 	if (stat(dir, &st) != 0)
 		st = f->st;
 	user_name(st.st_uid, right);
 	if (f->st.st_uid == geteuid())
-		err_set(why, ERR_DENIED,
-		    "%.90s; %.70s is yours, but its mode is %04o: chmod u+rwX it", was.text,
-		    f->path, (unsigned)f->st.st_mode & 07777);
+		err_set(why, ERR_DENIED, "%.80s; %s is yours, but its mode is %04o: chmod u+rwX it",
+		    was.text, path, (unsigned)f->st.st_mode & 07777);
 	else if (st.st_uid == geteuid())
 		err_set(why, ERR_DENIED,
-		    "%.80s; %.60s belongs to %.16s, not to %.16s: chown -R %.16s %.40s", was.text,
-		    f->path, owner, me, me, dir);
+		    "%.52s; %s belongs to %.16s, not to %.16s: chown -R %.16s %.40s", was.text,
+		    path, owner, me, me, dir);
 	else
 		err_set(why, ERR_DENIED,
-		    "%.80s; %.60s belongs to %.16s, and this is %.16s: run it as %.16s (sudo -u "
+		    "%.56s; %s belongs to %.16s, and this is %.16s: run it as %.16s (sudo -u "
 		    "%.16s)",
-		    was.text, f->path, owner, me, right, right);
+		    was.text, path, owner, me, right, right);
 }
 
 enum err

@@ -56,9 +56,10 @@ static const struct kind {
 	"wait for what the owners allow (hours, power, traffic), or ask them to allow more; "
 	"\"rivulet device show\" says what keeps one"},
     [STUCK_GAVE_UP] = {"gave-up",
-	"\"rivulet job show\" has their last words; mend the trainer or the data there, or stop "
-	"the "
-	"job"},
+	"\"rivulet job show\" has their last words, as far as their owners let them go "
+	"(send_log), the devices' logs have all. Mend the trainer or the data there: they try "
+	"again when the round is opened again, at its deadline. Or stop the job; after "
+	"\"not-finite\" submit one with a lower rate"},
     [STUCK_TOO_SLOW] = {"too-slow",
 	"\"rivulet job set\" with a longer round.deadline_s or a lower round.quorum; or submit "
 	"less "

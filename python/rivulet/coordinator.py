@@ -269,7 +269,9 @@ class Coordinator:
                     if e.type != "not-found":
                         raise
                     raise ApiError(
-                        "model %s is no longer kept ([retention], the job's \"keep\")" % model[:12], "not-found"
+                        "model %s is no longer kept ([retention], the job's \"keep\"), or its file is lost "
+                        '("rivuletd check" there)' % model[:12],
+                        "not-found",
                     ) from e
                 f.seek(0)
                 if _sha256(f) != model:

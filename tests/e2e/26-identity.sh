@@ -235,6 +235,8 @@ for key in ann3 ann4; do
 	[ $key = ann4 ] || want "the key before" "403 key-rotated" "$(ask ann2 /v1/status)"
 done
 want "a key that signed nothing is forgotten" "403 unknown-device" "$(ask ann2 /v1/status)"
+named() { grep -q "path=/v1/status status=403 .* device=\"\" by=key:[0-9a-f]* why=.unknown-device" "$FLEET/rivuletd.log"; }
+within 5 named || fleet_fail "the log does not name the unknown key: $(grep unknown-device "$FLEET/rivuletd.log")"
 want "the present one is not" "200 " "$(ask ann /v1/status)"
 
 # --- the listener for probes: plain, on loopback, and nothing behind it

@@ -99,7 +99,7 @@ want "and the old one" "403 device-suspended" "$(ask ann.1 /v1/status)"
 grep -q 'error device.contested .*name=ann .*after the backup.s was used.*rekey' "$FLEET/rivuletd.log" || fleet_fail "no alarm"
 want "audited" 1 "$(events device.suspended coordinator)"
 want "status" 1 "$(curl_admin /v1/status | pick "d['contested']")"
-fleet_admin status | grep -q '^warning: of 1 devices several keys' || fleet_fail "status: $(fleet_admin status)"
+fleet_admin status | grep -q '^warning: 1 suspended device is claimed by several keys.*device rekey' || fleet_fail "status: $(fleet_admin status)"
 run 0 fleet_admin device list --contested
 says "ann .*suspended.*CONTESTED" "^1 device"
 run 0 fleet_admin device show ann

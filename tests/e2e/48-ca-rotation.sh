@@ -99,6 +99,8 @@ within 20 held 1 || fleet_fail "no answer on the open connection"
 reload
 want "behind" "cat dan " "$(behind)"
 want "not_renewed" "{'generation': 1, 'rotating': True, 'not_renewed': 2}" "$(curl_admin /v1/status | pick 'd["ca"]')"
+run 0 fleet_admin status
+says '^the CA is being replaced: 2 devices have not renewed.*ca status.*ca finish'
 rivuletd ca finish 2>"$FLEET/refused" && fleet_fail "finished although two devices have not renewed"
 grep -q '2 devices have not renewed' "$FLEET/refused" || fleet_fail "does not say who: $(cat "$FLEET/refused")"
 # Who comes back in time renews.
@@ -114,6 +116,8 @@ cp "$keys/ca.crt" "$FLEET/ca2.pem"
 cmp -s "$FLEET/ca1.pem" "$FLEET/ca2.pem" && fleet_fail "the CA is the old one"
 [ -e "$keys/ca-2.key" ] && fleet_fail "ca-2.key is left"
 reload
+run 0 fleet_admin status
+says '^warning: 1 device is of a CA that was replaced, and must join again'
 want "shut out" "cat " "$(rivuletd ca status | sed -n 's/^shut out: \([a-z]*\) .*/\1/p' | tr '\n' ' ')"
 server_is_of "$FLEET/ca2.pem" || fleet_fail "the server is not of the new CA: $(cat "$FLEET/s_client")"
 server_is_of "$FLEET/ca1.pem" || fleet_fail "who knows the old CA alone cannot follow: $(cat "$FLEET/s_client")"

@@ -17,8 +17,9 @@
 #include "permission.h"
 
 #define OTHER 64321
+#define HASH "7ad535bb4a4cf2de6e0a298e5f3c95d3a78aba91c91aa9ebd0e88a075e43efc8"
 
-static char dir[64];
+static char dir[40];
 
 static void
 path(char out[128], const char *name)
@@ -103,6 +104,12 @@ another_user(void **state)
 	told(NULL, NULL);
 	assert_int_equal(chmod(file, 0), 0);
 	told("/keys/task.key is yours, but its mode is 0000: chmod u+rwX it", NULL);
+	assert_int_equal(unlink(file), 0);
+	/* A whole name of a model. */
+	path(file, "keys/" HASH);
+	close(open(file, O_WRONLY | O_CREAT, 0600));
+	told("/keys/" HASH " belongs to root, not to 64321: chown -R 64321 /", NULL);
+	assert_int_equal(unlink(file), 0);
 }
 
 /* No error, nothing to explain; and an error of another kind stays as it is. */

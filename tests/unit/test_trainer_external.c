@@ -25,6 +25,8 @@
 	"5\nseed=4\n[device]\nthreads=3\n[trainer ext]\nexec=sh "
 
 static char script[64];
+static double seconds = 50; /* that a task may take */
+static bool (*stop)(void *context);
 
 /* Runs the text as a shell script in the role of the trainer. */
 static enum err
@@ -38,7 +40,8 @@ run(struct trial *t, const char *text, const char *more)
 	close(fd);
 	snprintf(config, sizeof(config), CONFIG "%s 'two words'\n%s", script, more);
 	trial_init(t, JOB, config);
-	t->in.seconds = 50;
+	t->in.seconds = seconds;
+	t->in.stop = stop;
 	enum err e = trainer_external_run(&t->in, &t->out, &why);
 	unlink(script);
 	return e;
@@ -174,6 +177,36 @@ test_defaults_and_partial(void **state)
 	assert_false(t.out.has_report);
 	assert_false(t.out.finish.partial);
 	trial_deinit(&t);
+}
+
+static bool
+stop_now(void *context)
+{
+	(void)context;
+	return true;
+}
+
+/* A program that dies of being asked: the reason says who asked. */
+static void
+test_asked(void **state)
+{
+	static const struct {
+		bool (*stop)(void *context);
+		enum abort_reason abort;
+	} cases[] = {{stop_now, ABORT_STOPPED}, {NULL, ABORT_DEADLINE}};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct trial t;
+		seconds = 0.3;
+		stop = cases[i].stop;
+		assert_int_equal(run(&t, "exec sleep 600", ""), ERR_INVALID);
+		assert_non_null(strstr(why.text, "was ended by signal 15"));
+		assert_int_equal(t.out.abort, cases[i].abort);
+		trial_deinit(&t);
+	}
+	seconds = 50;
+	stop = NULL;
 }
 
 /* Asked to finish by the deadline, it saves what it has: partial work, whatever its report says. */
@@ -539,6 +572,7 @@ main(void)
 	    cmocka_unit_test(test_defaults_and_partial),
 	    cmocka_unit_test(test_deadline),
 	    cmocka_unit_test(test_bad),
+	    cmocka_unit_test(test_asked),
 	    cmocka_unit_test(test_abort),
 	    cmocka_unit_test(test_abort_text),
 	    cmocka_unit_test(test_after_in_parts),
