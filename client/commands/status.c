@@ -52,7 +52,7 @@ print_disk(const struct json *doc)
 static void
 warn_of(const char *kind, uint64_t devices, const char *what)
 {
-	printf("warning: %llu %s device%s %s\n\n", (unsigned long long)devices, kind,
+	cmd_print_line("warning: %llu %s device%s %s\n", (unsigned long long)devices, kind,
 	    devices == 1 ? " is" : "s are", what);
 }
 
@@ -64,14 +64,14 @@ print_ca(const struct json *ca)
 
 	(void)json_bool(json_get(ca, "rotating"), &rotating);
 	if (rotating)
-		printf(
+		cmd_print_line(
 		    "the CA is being replaced: %llu %s not renewed; \"rivuletd ca status\" names "
-		    "them, \"rivuletd ca finish\" ends it when none is left\n\n",
+		    "them, \"rivuletd ca finish\" ends it when none is left\n",
 		    (unsigned long long)behind, behind == 1 ? "device has" : "devices have");
 	else if (behind > 0)
-		printf(
+		cmd_print_line(
 		    "warning: %llu %s of a CA that was replaced, and must join again: \"rivuletd "
-		    "ca status\" names them\n\n",
+		    "ca status\" names them\n",
 		    (unsigned long long)behind, behind == 1 ? "device is" : "devices are");
 }
 

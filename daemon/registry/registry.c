@@ -147,8 +147,11 @@ insert(struct registry *r, struct device *d)
 			d->view.row.claim = CLAIM_USED;
 		d->told = old->told;
 		old->told = (struct registry_told){.room = 0};
-		if (row.state != DEVICE_ACTIVE)
+		if (row.state != DEVICE_ACTIVE) {
+			registry_counts_heard(r, d->heard, NAN);
+			d->heard = NAN;
 			standing_drop(r, d);
+		}
 		r->items[at] = d;
 		registry_counts_enter(r, d);
 		device_free(old);

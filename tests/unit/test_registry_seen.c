@@ -113,6 +113,27 @@ counts(void **state)
 	assert_int_equal(report.by_state[DEVICE_ACTIVE], 1);
 }
 
+/* Who may not work any more is not there, from that moment on. */
+static void
+not_there(void **state)
+{
+	static const enum device_state states[] = {DEVICE_SUSPENDED, DEVICE_REVOKED, DEVICE_LEFT};
+	struct fixture *f = *state;
+	struct registry_report report;
+
+	for (size_t i = 0; i < sizeof(states) / sizeof(*states); i++) {
+		struct store_device a = device(1, "gate");
+		put(f, &a);
+		registry_touch(f->r, a.id, NULL, NULL);
+		registry_report(f->r, &report);
+		assert_int_equal(report.seen, 1);
+		a.state = states[i];
+		put(f, &a);
+		registry_report(f->r, &report);
+		assert_int_equal(report.seen, 0);
+	}
+}
+
 /* Contacts are counted by the second: one that moves is counted once, one that is too old not at all. */
 static void
 seconds(void **state)
@@ -516,6 +537,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    WITH_REGISTRY(contacts),
 	    WITH_REGISTRY(counts),
+	    WITH_REGISTRY(not_there),
 	    WITH_REGISTRY(seconds),
 	    WITH_REGISTRY(jumps),
 	    WITH_REGISTRY(jumps_over_a_restart),
