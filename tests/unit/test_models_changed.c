@@ -81,7 +81,7 @@ static void
 doubted(void **state)
 {
 	struct fixture *f = *state;
-	struct models_stamp now;
+	struct stamp now;
 	struct stop stop = {.asked = true};
 	uint8_t id[32], other[32], third[32];
 	char path[160];
@@ -99,7 +99,7 @@ doubted(void **state)
 	/* Not so soon again. */
 	assert_int_equal(models_doubt(f->m, id, &f->why), ERR_OK);
 	path_of(f, third, "", path);
-	assert_int_equal(models_stamp_of(path, &now, &f->why), ERR_OK);
+	assert_int_equal(stamp_of(path, &now, &f->why), ERR_OK);
 	assert_int_equal(models_judged(f->m, third, "", &now), MODELS_SOUND);
 	models_until(f->m, NULL);
 }
