@@ -245,7 +245,9 @@ wait_a_while(struct watch *h)
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += EVERY_S;
 	pthread_mutex_lock(&h->lock);
-	while (!h->stopping && pthread_cond_timedwait(&h->wake, &h->lock, &until) == 0)
+	/* A wall clock that is set back would put off the next look by as much. */
+	while (!h->stopping &&
+	    pthread_cond_clockwait(&h->wake, &h->lock, CLOCK_MONOTONIC, &until) == 0)
 		;
 	bool stopping = h->stopping;
 	pthread_mutex_unlock(&h->lock);
@@ -264,17 +266,12 @@ enum err
 watch_new(struct watch **out, const struct services *services, struct why *why)
 {
 	struct watch *h = calloc(1, sizeof(*h));
-	pthread_condattr_t steady;
 
 	if (!h)
 		return err_set(why, ERR_NOMEM, "no memory");
 	h->services = services;
 	pthread_mutex_init(&h->lock, NULL);
-	/* A wall clock that is set back would put off the next look by as much. */
-	pthread_condattr_init(&steady);
-	pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
-	pthread_cond_init(&h->wake, &steady);
-	pthread_condattr_destroy(&steady);
+	pthread_cond_init(&h->wake, NULL);
 	h->running = pthread_create(&h->id, NULL, run, h) == 0;
 	if (!h->running) {
 		watch_free(h);
