@@ -16,10 +16,12 @@ static const struct kind {
     [CMD_FIND_TOKEN] = {"token", "token", 16},
 };
 
-static bool
-is_hex(const char *word)
+bool
+cmd_find_is_id(enum cmd_find_kind kind, const char *text)
 {
-	return word[strspn(word, "0123456789abcdef")] == '\0';
+	const size_t digits = kinds[kind].digits;
+
+	return text && strlen(text) == digits && strspn(text, "0123456789abcdef") == digits;
 }
 
 static enum err
@@ -39,7 +41,8 @@ find_token(struct cmd_admin *a, const char *word, char id[CMD_FIND_ID], struct w
 	const struct json *tokens = json_get(doc, "tokens");
 	for (const struct json *t = json_first(tokens); t && !e; t = json_next(t)) {
 		const char *own = json_string(json_get(t, "id"));
-		if (!own || !*word || strncmp(own, word, strlen(word)) != 0)
+		if (!cmd_find_is_id(CMD_FIND_TOKEN, own) || !*word ||
+		    strncmp(own, word, strlen(word)) != 0)
 			continue;
 		snprintf(id, CMD_FIND_ID, "%s", own);
 		fits++;
@@ -63,7 +66,7 @@ cmd_find(struct cmd_admin *a, enum cmd_find_kind kind, const char *word, char id
 	struct json *doc = NULL;
 	char path[WORD_MAX + 48];
 
-	if (strlen(word) == k->digits && is_hex(word)) {
+	if (cmd_find_is_id(kind, word)) {
 		memcpy(id, word, k->digits + 1);
 		return ERR_OK;
 	}
@@ -79,7 +82,7 @@ cmd_find(struct cmd_admin *a, enum cmd_find_kind kind, const char *word, char id
 		err_set(
 		    why, e, "this coordinator is older and looks up no names: give the full id");
 	const char *found = json_string(json_get(doc, "id"));
-	if (!e && (!found || strlen(found) != k->digits))
+	if (!e && !cmd_find_is_id(kind, found))
 		e = err_set(why, ERR_CORRUPT, "what came is no id");
 	if (!e)
 		memcpy(id, found, k->digits + 1);

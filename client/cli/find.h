@@ -15,6 +15,9 @@ enum cmd_find_kind {
 };
 #define CMD_FIND_ID 65 /* room for any id */
 
+/* For what a coordinator has sent, which may become a path. NULL is none. */
+bool cmd_find_is_id(enum cmd_find_kind kind, const char *text);
+
 /* Unless the word is a whole id: then it is not asked for, and may be of none. */
 ERR_MUST_USE enum err cmd_find(struct cmd_admin *a, enum cmd_find_kind kind, const char *word,
     char id[CMD_FIND_ID], struct why *why);

@@ -51,7 +51,7 @@ find_chosen(
 		    path, sizeof(path), "/v1/jobs/%s/rounds/%llu", job, (unsigned long long)round);
 	e = cmd_admin_call(a, "GET", path, NULL, &doc, why);
 	const char *model = json_string(json_get(c->best ? json_get(doc, "best") : doc, "model"));
-	if (!e && (!model || strlen(model) != 64))
+	if (!e && !cmd_find_is_id(CMD_FIND_MODEL, model))
 		e = err_set(why, ERR_NOTFOUND,
 		    c->best ? "job %s has no best model: nothing was measured yet"
 			    : "this round of job %s has no model yet",

@@ -121,5 +121,32 @@ run 0 remote bob job sweep "$FLEET/grid.json" --set local.batch=10,20
 run 0 remote bob job sweep "$FLEET/grid.json" --set local.batch=10,20
 remote reader job list --json --all | pick 'sorted((j["name"].split(".")[0], j["owner_name"]) for j in d["jobs"] if j["name"].startswith("grid"))' |
 	grep -qx "\[('grid-10', 'bob'), ('grid-10', 'eve'), ('grid-20', 'bob'), ('grid-20', 'eve')\]" || fleet_fail "cells: $(remote reader job list --all)"
+
+# --- a coordinator that names a path where an id should be
+python3 -S -E - "$FLEET/liar" >"$FLEET/liar.log" 2>&1 <<-'END' &
+	import json, os, signal, socket, sys
+	signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+	listener = socket.socket(socket.AF_UNIX)
+	listener.bind(sys.argv[1])
+	listener.listen()
+	word = ("../precious/" + "a" * 64)[:64]
+	body = json.dumps({"id": word, "best": {"model": word}}).encode()
+	while True:
+	    c = listener.accept()[0]
+	    while c.recv(65536).find(b"\r\n\r\n") < 0:
+	        pass
+	    c.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(body) + body)
+	    c.close()
+END
+FLEET_PIDS="$FLEET_PIDS $!"
+within 10 test -S "$FLEET/liar" || fleet_fail "the liar does not listen"
+mkdir "$FLEET/here" "$FLEET/precious"
+echo mine >"$FLEET/precious/.safetensors.part"
+there=$(realpath "$RIVULET")
+for how in "get any" "get --best 00112233445566778899aabbccddeeff"; do
+	# shellcheck disable=SC2086 # words
+	(cd "$FLEET/here" && "$there" model $how --socket "$FLEET/liar" >"$FLEET/said" 2>&1) && fleet_fail "$how: $(cat "$FLEET/said")"
+	[ "$(cat "$FLEET/precious/.safetensors.part")" = mine ] || fleet_fail "$how wrote elsewhere: $(cat "$FLEET/said")"
+done
 fleet_end
 echo "ok: nobody's word leads to somebody else's job, device or model"
