@@ -6,6 +6,7 @@
 #include "delta_resume.h"
 #include "engine.h"
 #include "hex.h"
+#include "log.h"
 #include "registry.h"
 #include "store.h"
 
@@ -89,9 +90,9 @@ api_delta_head(struct exchange *x)
 
 /* --- kept ones */
 
-/* Decrypted and in pieces, so that memory stays bounded. */
+/* Decrypted and in pieces, so that memory stays bounded; checked, for the disk may have changed it since it came. */
 static enum err
-send_piece(struct exchange *x, const struct delta_file *f, uint64_t at)
+send_piece(struct exchange *x, const struct delta_file *f, uint64_t at, struct why *why)
 {
 	uint64_t left = f->body_bytes - f->leaf_bytes - at;
 	size_t len = (size_t)(left < PIECE_BYTES ? left : PIECE_BYTES);
@@ -99,12 +100,29 @@ send_piece(struct exchange *x, const struct delta_file *f, uint64_t at)
 
 	if (!piece)
 		return ERR_NOMEM;
-	enum err e = delta_file_read(f, piece, len, f->leaf_bytes + at);
+	enum err e = delta_file_payload(f, piece, len, at, why);
 	exchange_looked(x, len / BYTES_PER_ROW);
 	if (!e)
 		exchange_bytes(x, 200, "application/octet-stream", piece, len);
 	free(piece);
 	return e;
+}
+
+/* What is wrong with one file is nothing wrong with the coordinator. A damaged one is as good as none: its round cannot be folded again,
+ * and nothing else needs it. */
+static void
+refuse_kept(struct exchange *x, enum err e, const struct why *why)
+{
+	const bool unread = e == ERR_IO || e == ERR_DENIED;
+
+	if (e != ERR_CORRUPT && !unread) {
+		exchange_failed(x, e, why);
+		return;
+	}
+	log_limited(
+	    LOG_LEVEL_WARN, "kept.damaged", LOG_S("task", x->param[0]), LOG_S("why", why->text));
+	exchange_problem(x, unread ? PROBLEM_UNAVAILABLE : PROBLEM_NOT_FOUND,
+	    "the kept delta %s: %s", unread ? "cannot be read now" : "is damaged", why->text);
 }
 
 void
@@ -127,8 +145,8 @@ api_delta_get(struct exchange *x)
 	if (!e && at > f.body_bytes - f.leaf_bytes)
 		exchange_problem(x, PROBLEM_BAD_RANGE, "the payload is shorter");
 	else if (!e)
-		e = send_piece(x, &f, at);
+		e = send_piece(x, &f, at, &why);
 	if (e)
-		exchange_failed(x, e, &why);
+		refuse_kept(x, e, &why);
 	delta_file_close(&f);
 }

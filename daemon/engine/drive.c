@@ -469,8 +469,8 @@ end_lack(struct engine *g, const struct wanted *w, enum err e, const struct why 
 	bool again = false, same = j && memcmp(&j->lack, &w->lack, sizeof(w->lack)) == 0;
 	if (same && e) {
 		uint64_t pause = LACK_FIRST_MS << (j->lack_looks < 5 ? j->lack_looks : 5);
-		/* One that is gone costs nothing to look for. */
-		j->lack_looks += w->lack.kind == LACKS_DELTA;
+		/* One that is gone, or was judged, costs nothing to look for. */
+		j->lack_looks += w->lack.kind == LACKS_DELTA || e == ERR_IO;
 		j->lack_ms = clock_ms() + pause;
 		note_fault(g, j, e, why);
 	} else if (same && j->aside) {
@@ -560,7 +560,8 @@ engine_fold_failed(struct engine *g, const struct engine_fold *f, const struct e
     enum err e, const struct why *why)
 {
 	struct engine_job *j = f->job;
-	bool passes = health_passes(e);
+	/* For one file its job waits alone: the machine is not ill of it. */
+	bool passes = health_passes(e) && !(lack->kind && tells_of_file(e));
 
 	if (passes)
 		health_note(g->services->health, e, j->model_bytes, why->text);

@@ -166,51 +166,43 @@ delta_file_read(const struct delta_file *f, void *data, size_t len, uint64_t at)
 	return e || !f->key ? e : cipher_xor(f->key->body, f->nonce, at, data, len);
 }
 
-static enum err
-verify_chunks(const struct delta_file *f, const uint8_t *leaves, uint8_t *chunk, struct why *why)
-{
-	uint64_t n = f->leaf_bytes / HASH_LEN, left = f->body_bytes - f->leaf_bytes;
-	uint8_t hash[HASH_LEN];
+/* --- what is read, checked */
 
-	for (uint64_t i = 0; i < n; i++) {
-		size_t len = left < MANIFEST_CHUNK ? (size_t)left : MANIFEST_CHUNK;
-		enum err e = delta_file_read(f, chunk, len, f->leaf_bytes + i * MANIFEST_CHUNK);
-		if (e)
-			return err_set(why, e, "chunk %llu of %llu cannot be read: %s",
-			    (unsigned long long)i, (unsigned long long)n, err_name(e));
-		merkle_leaf(hash, chunk, len);
-		if (!hash_equal(hash, leaves + i * HASH_LEN, HASH_LEN))
-			return err_set(why, ERR_CORRUPT, "chunk %llu of %llu is damaged",
-			    (unsigned long long)i, (unsigned long long)n);
-		left -= len;
-		if (stop_asked(f->stop))
-			return err_set(why, ERR_CLOSED, "told to end");
-	}
-	return ERR_OK;
+struct proof {
+	uint8_t *leaves, *chunk;
+};
+
+static void
+proof_end(struct proof *p)
+{
+	free(p->leaves);
+	free(p->chunk);
 }
 
 static enum err
-verify_body(const struct delta_file *f, uint8_t *leaves, uint8_t *chunk, struct why *why)
+read_leaves(const struct delta_file *f, const struct proof *p, struct why *why)
 {
 	uint8_t root[HASH_LEN];
 	struct manifest m;
 
 	enum err e = manifest_decode(&m, f->manifest, MANIFEST_LEN, why);
 	if (!e)
-		e = delta_file_read(f, leaves, (size_t)f->leaf_bytes, 0);
+		e = delta_file_read(f, p->leaves, (size_t)f->leaf_bytes, 0);
 	if (e)
 		return err_set(why, e, "its leaves cannot be read: %s", err_name(e));
-	merkle_root(root, leaves, (size_t)(f->leaf_bytes / HASH_LEN));
-	if (!hash_equal(root, m.root, HASH_LEN))
-		return err_set(why, ERR_CORRUPT, "its leaves do not make the signed root");
-	return verify_chunks(f, leaves, chunk, why);
+	merkle_root(root, p->leaves, (size_t)(f->leaf_bytes / HASH_LEN));
+	return hash_equal(root, m.root, HASH_LEN)
+	    ? ERR_OK
+	    : err_set(why, ERR_CORRUPT, "its leaves do not make the signed root");
 }
 
-enum err
-delta_file_verify(const struct delta_file *f, struct why *why)
+/* Its leaves, against the manifest's root. proof_end in any case. */
+static enum err
+proof_begin(struct proof *p, const struct delta_file *f, struct why *why)
 {
 	struct stat st;
 
+	*p = (struct proof){NULL, NULL};
 	if (fstat(f->fd, &st) != 0)
 		return err_errno(why, "stat of a delta");
 	/* Also what bounds the allocation. */
@@ -218,11 +210,67 @@ delta_file_verify(const struct delta_file *f, struct why *why)
 		return err_set(why, ERR_CORRUPT, "it has %llu bytes, not %llu",
 		    (unsigned long long)st.st_size,
 		    (unsigned long long)(SPOOLFILE_HEAD + f->body_bytes));
-	uint8_t *leaves = malloc((size_t)f->leaf_bytes);
-	uint8_t *chunk = malloc(MANIFEST_CHUNK);
-	enum err e = leaves && chunk ? verify_body(f, leaves, chunk, why)
+	p->leaves = malloc((size_t)f->leaf_bytes);
+	p->chunk = malloc(MANIFEST_CHUNK);
+	return p->leaves && p->chunk ? read_leaves(f, p, why)
 				     : err_set(why, ERR_NOMEM, "no memory");
-	free(leaves);
-	free(chunk);
+}
+
+/* Reads chunk i, of *len bytes, against its leaf. */
+static enum err
+read_chunk(
+    const struct delta_file *f, const struct proof *p, uint64_t i, size_t *len, struct why *why)
+{
+	uint64_t n = f->leaf_bytes / HASH_LEN;
+	uint64_t left = f->body_bytes - f->leaf_bytes - i * MANIFEST_CHUNK;
+	uint8_t hash[HASH_LEN];
+
+	*len = left < MANIFEST_CHUNK ? (size_t)left : MANIFEST_CHUNK;
+	enum err e = delta_file_read(f, p->chunk, *len, f->leaf_bytes + i * MANIFEST_CHUNK);
+	if (e)
+		return err_set(why, e, "chunk %llu of %llu cannot be read: %s",
+		    (unsigned long long)i, (unsigned long long)n, err_name(e));
+	merkle_leaf(hash, p->chunk, *len);
+	return hash_equal(hash, p->leaves + i * HASH_LEN, HASH_LEN)
+	    ? ERR_OK
+	    : err_set(why, ERR_CORRUPT, "chunk %llu of %llu is damaged", (unsigned long long)i,
+		  (unsigned long long)n);
+}
+
+enum err
+delta_file_verify(const struct delta_file *f, struct why *why)
+{
+	struct proof p;
+	size_t len;
+
+	enum err e = proof_begin(&p, f, why);
+	for (uint64_t i = 0; !e && i < f->leaf_bytes / HASH_LEN; i++) {
+		e = read_chunk(f, &p, i, &len, why);
+		if (!e && stop_asked(f->stop))
+			e = err_set(why, ERR_CLOSED, "told to end");
+	}
+	proof_end(&p);
+	return e;
+}
+
+enum err
+delta_file_payload(const struct delta_file *f, void *data, size_t len, uint64_t at, struct why *why)
+{
+	const uint64_t payload = f->body_bytes - f->leaf_bytes;
+	struct proof p;
+	size_t n = 0;
+
+	if (at > payload || len > payload - at)
+		return err_set(why, ERR_CORRUPT, "the payload is shorter");
+	enum err e = proof_begin(&p, f, why);
+	for (size_t done = 0; !e && done < len;) {
+		size_t skip = (size_t)((at + done) % MANIFEST_CHUNK);
+		e = read_chunk(f, &p, (at + done) / MANIFEST_CHUNK, &n, why);
+		n = n - skip < len - done ? n - skip : len - done;
+		if (!e)
+			memcpy((uint8_t *)data + done, p.chunk + skip, n);
+		done += n;
+	}
+	proof_end(&p);
 	return e;
 }

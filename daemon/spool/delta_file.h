@@ -37,6 +37,9 @@ ERR_MUST_USE enum err delta_file_write(
     struct delta_file *f, const void *data, size_t len, uint64_t at);
 ERR_MUST_USE enum err delta_file_read(
     const struct delta_file *f, void *data, size_t len, uint64_t at);
+/* Reads so much of the payload: its chunks against their leaves, and these against the manifest's root. ERR_CORRUPT says what is wrong. */
+ERR_MUST_USE enum err delta_file_payload(
+    const struct delta_file *f, void *data, size_t len, uint64_t at, struct why *why);
 /* Reads the whole body: leaves against the manifest's root, chunks against their leaves, the length. ERR_CORRUPT says what is
  * wrong, with the number of the chunk. Does not check the manifest's signature. */
 ERR_MUST_USE enum err delta_file_verify(const struct delta_file *f, struct why *why);

@@ -1,11 +1,12 @@
 /*
  * LD_PRELOAD=faults.so: system calls fail as the file named by RIVULET_SHIM says, which may change at any time. Each line is
  *
- *     CALL ERRNO PATTERN      CALL: open, write, read, sync, rename, access, accept; PATTERN: a part of the path, * for all
+ *     CALL ERRNO PATTERN      CALL: open, look, write, read, map, sync, rename, access, accept; PATTERN: a part of the path, * for all
  *     memory ENOMEM BYTES     allocations of at least so many bytes fail
  *
- * with write for write, pwrite and pwrite64, sync for fsync and fdatasync, open for what creates or writes only, access for what asks after
- * writing only, and rename by its second path. ERRNO: ENOSPC, EROFS, EIO, EMFILE, ENOMEM, EACCES; or KILL:N, and the process ends by SIGKILL in its Nth such call.
+ * with write for write, pwrite and pwrite64, sync for fsync and fdatasync, open for what creates or writes only, look for opening what is
+ * only read and for asking whether it may be, map for the pages of a file, which are then as those of a disk that fails, access for what asks
+ * after writing only, and rename by its second path. ERRNO: ENOSPC, EROFS, EIO, EMFILE, ENOMEM, EACCES; or KILL:N, and the process ends by SIGKILL in its Nth such call.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -168,12 +170,20 @@ fails_fd(const char *call, int fd)
 		va_start(ap, flags); \
 		mode_t mode = (flags & (O_CREAT | O_TMPFILE)) ? va_arg(ap, mode_t) : 0; \
 		va_end(ap); \
-		if (flags & (O_CREAT | O_WRONLY | O_RDWR)) \
-			REFUSE(fails("open", path)); \
+		REFUSE(fails(flags &(O_CREAT | O_WRONLY | O_RDWR) ? "open" : "look", path)); \
 		return NEXT(name)(path, flags, mode); \
 	}
 OPEN(open)
 OPEN(open64)
+
+/* What open becomes where its checks are compiled in and nothing is created. */
+int __open64_2(const char *path, int flags);
+
+int
+__open64_2(const char *path, int flags)
+{
+	return open64(path, flags);
+}
 
 ssize_t
 write(int fd, const void *p, size_t n)
@@ -210,6 +220,28 @@ pread64(int fd, void *p, size_t n, off64_t at)
 	return NEXT(pread64)(fd, p, n, at);
 }
 
+/* Touching them is SIGBUS: there is no byte behind them. */
+static void *
+map_nothing(size_t len, int prot, int flags)
+{
+	int empty = memfd_create("nothing", MFD_CLOEXEC);
+	long at = empty < 0 ? -1 : syscall(SYS_mmap, NULL, len, prot, flags, empty, 0);
+
+	if (empty >= 0)
+		syscall(SYS_close, empty);
+	return at == -1 ? MAP_FAILED : (void *)at;
+}
+
+#define MMAP(name, offset) \
+	void *name(void *address, size_t len, int prot, int flags, int fd, offset at) \
+	{ \
+		if (fd >= 0 && !address && fails_fd("map", fd)) \
+			return map_nothing(len, prot, flags); \
+		return (void *)syscall(SYS_mmap, address, len, prot, flags, fd, at); \
+	}
+MMAP(mmap, off_t)
+MMAP(mmap64, off64_t)
+
 int
 fdatasync(int fd)
 {
@@ -234,8 +266,8 @@ rename(const char *from, const char *to)
 int
 access(const char *path, int mode)
 {
-	if (mode & W_OK)
-		REFUSE(fails("access", path));
+	if (mode & (R_OK | W_OK))
+		REFUSE(fails(mode & W_OK ? "access" : "look", path));
 	return NEXT(access)(path, mode);
 }
 

@@ -326,6 +326,55 @@ damage(void **state)
 	assert_non_null(strstr(f->why.text, path_of(f, 1, ".delta")));
 }
 
+/* A part of a payload is read against what the device signed, wherever it begins and ends, and what is damaged is not read. */
+static void
+a_part_of_a_payload(void **state)
+{
+	struct fixture *f = *state;
+	static const uint8_t secret[32] = {7};
+	const uint64_t len = 2 * (uint64_t)MANIFEST_CHUNK + 1000;
+	const uint64_t from[] = {
+	    0, 1, MANIFEST_CHUNK - 1, MANIFEST_CHUNK, 2 * (uint64_t)MANIFEST_CHUNK + 999, len};
+	struct delta_key key;
+	uint8_t *got = malloc(len);
+
+	assert_non_null(got);
+	delta_file_key(&key, secret);
+	for (int sealed = 0; sealed < 2; sealed++) {
+		struct sample s = sample(3, len, 9);
+		struct delta_file d;
+		int fd = open(f->dir, O_TMPFILE | O_RDWR, 0600);
+		assert_true(fd >= 0);
+		assert_int_equal(
+		    delta_file_create(&d, fd, s.manifest, sealed ? &key : NULL, &f->why), ERR_OK);
+		assert_int_equal(delta_file_write(&d, s.body, s.bytes, 0), ERR_OK);
+		for (size_t i = 0; i < sizeof(from) / sizeof(*from); i++) {
+			memset(got, 0, len);
+			assert_int_equal(
+			    delta_file_payload(&d, got, len - from[i], from[i], &f->why), ERR_OK);
+			assert_memory_equal(got, s.body + s.leaf_bytes + from[i], len - from[i]);
+		}
+		assert_int_equal(delta_file_payload(&d, got, 1, len, &f->why), ERR_CORRUPT);
+		/* One byte of the second chunk, then one of the leaves. */
+		uint8_t byte = 8;
+		assert_int_equal(
+		    delta_file_write(&d, &byte, 1, s.leaf_bytes + MANIFEST_CHUNK + 5), ERR_OK);
+		assert_int_equal(delta_file_payload(&d, got, MANIFEST_CHUNK, 0, &f->why), ERR_OK);
+		assert_int_equal(
+		    delta_file_payload(&d, got, 2, MANIFEST_CHUNK - 1, &f->why), ERR_CORRUPT);
+		assert_int_equal(
+		    delta_file_payload(&d, got, 1000, 2 * MANIFEST_CHUNK, &f->why), ERR_OK);
+		byte = (uint8_t)(s.body[0] ^ 1);
+		assert_int_equal(delta_file_write(&d, &byte, 1, 0), ERR_OK);
+		assert_int_equal(delta_file_payload(&d, got, 1, 0, &f->why), ERR_CORRUPT);
+		assert_int_equal(ftruncate(fd, SPOOLFILE_HEAD + MANIFEST_CHUNK), 0);
+		assert_int_equal(delta_file_payload(&d, got, 1, 0, &f->why), ERR_CORRUPT);
+		delta_file_close(&d);
+		free(s.body);
+	}
+	free(got);
+}
+
 int
 main(void)
 {
@@ -342,6 +391,7 @@ main(void)
 	    WITH_SPOOL(accepted_twice),
 	    WITH_SPOOL(names_are_synced),
 	    WITH_SPOOL(damage),
+	    WITH_SPOOL(a_part_of_a_payload),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
