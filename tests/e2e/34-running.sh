@@ -178,7 +178,7 @@ for file in sign.key server.crt; do
 	was=$(count "error keys.damaged") mended=$(count "info keys.mended")
 	cp -p "$state/keys/$file" "$FLEET/good"
 	case $file in sign.key) rm "$state/keys/$file" ;; *) truncate -s -20 "$state/keys/$file" ;; esac
-	[ "$(log_lines $((was + 1)) "$log" "error keys.damaged.*$file")" -ge 1 ] || fleet_fail "$what: nobody says so"
+	[ "$(log_lines 1 "$log" "error keys.damaged.*$file")" -ge 1 ] || fleet_fail "$what: nobody says so"
 	heal "$state/keys/$file"
 	[ "$(log_lines $((mended + 1)) "$log" "info keys.mended")" -eq $((mended + 1)) ] || fleet_fail "$what: it is back"
 	[ "$(count "error keys.damaged")" -eq $((was + 1)) ] || fleet_fail "$what: said more than once"
