@@ -20,6 +20,7 @@
 #include "network.h"
 #include "num.h"
 #include "print.h"
+#include "submit.h"
 #include "widen.h"
 
 #define MODEL_MAX ((uint64_t)1 << 40)
@@ -171,8 +172,9 @@ model_get(int argc, char **argv)
 	return cmd_admin_end(&a, e, &why);
 }
 
+/* *said: the answer's, the caller's to free, or NULL. */
 static enum err
-put_file(struct cmd_admin *a, int fd, char id[65], struct why *why)
+put_file(struct cmd_admin *a, int fd, char id[65], struct json **said, struct why *why)
 {
 	static const char *const headers[] = {"Content-Type: application/octet-stream", NULL};
 	char path[96];
@@ -194,6 +196,8 @@ put_file(struct cmd_admin *a, int fd, char id[65], struct why *why)
 	e = session_do(a->session, &call, &answer, why);
 	if (!e)
 		e = session_problem(&answer, NULL, why);
+	if (!e && json_parse(said, answer.body.data, answer.body.len, NULL))
+		*said = NULL;
 	transport_answer_deinit(&answer);
 	return e;
 }
@@ -218,6 +222,7 @@ static enum err
 put(struct cmd_admin *a, const char *file, bool as_is, struct widen_note *note, char id[65],
     struct why *why)
 {
+	struct json *said = NULL;
 	int fd = -1;
 	enum err e = as_is ? ERR_OK : widen_open(&fd, note, file, why);
 
@@ -226,7 +231,9 @@ put(struct cmd_admin *a, const char *file, bool as_is, struct widen_note *note, 
 	if (e)
 		return e;
 	say(file, note);
-	e = put_file(a, fd, id, why);
+	e = put_file(a, fd, id, &said, why);
+	cmd_submit_say(said);
+	json_free(said);
 	close(fd);
 	return e;
 }

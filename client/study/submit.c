@@ -61,6 +61,17 @@ warn_of_norms(const struct json *document)
 }
 
 void
+cmd_submit_say(const struct json *answer)
+{
+	const struct json *warnings = json_get(answer, "warnings");
+
+	for (const struct json *w = json_first(warnings); w; w = json_next(w)) {
+		const char *said = json_string(w);
+		cmd_print_error("%s", said ? said : "");
+	}
+}
+
+void
 cmd_submit_warn(const char *text, size_t len, const struct json *job)
 {
 	struct json *document = NULL;
@@ -70,11 +81,7 @@ cmd_submit_warn(const char *text, size_t len, const struct json *job)
 		warn_of_norms(document);
 	}
 	json_free(document);
-	const struct json *warnings = json_get(job, "warnings");
-	for (const struct json *w = json_first(warnings); w; w = json_next(w)) {
-		const char *said = json_string(w);
-		cmd_print_error("%s", said ? said : "");
-	}
+	cmd_submit_say(job);
 }
 
 /* --- What --init means */

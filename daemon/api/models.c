@@ -314,6 +314,49 @@ is_settled(const struct upload *u)
 		memcmp(u->owner, none, sizeof(none)) == 0);
 }
 
+/* What a job would be refused for that trains or averages it, in the words of a submission's warnings; nobody knows yet which will. */
+static char *
+warning_of(const struct models_map *map)
+{
+	const struct tensor *first = NULL;
+	char text[200];
+	size_t count = 0;
+
+	for (size_t i = 0; i < map->table.count; i++) {
+		const struct tensor *t = &map->table.items[i];
+		if (t->dtype != TENSOR_F32 || tensor_is_finite(t, map->data + map->data_at))
+			continue;
+		first = first ? first : t;
+		count++;
+	}
+	if (!first)
+		return NULL;
+	snprintf(text, sizeof(text),
+	    "%zu tensor%s NaN or infinity, first \"%.80s\": a job that trains or averages it is "
+	    "refused",
+	    count, count == 1 ? " holds" : "s hold", first->name);
+	return strdup(text);
+}
+
+/* It is here: 201, or 200 if it was. */
+static void
+answer_upload(struct exchange *x, const struct upload *u, unsigned status)
+{
+	struct models_map *map = NULL;
+	char *warning = models_get(u->services->models, u->id, &map, NULL) ? NULL : warning_of(map);
+
+	models_map_release(map);
+	if (!warning) {
+		exchange_status(x, status);
+		return;
+	}
+	struct json *v = json_object(), *list = json_array();
+	json_push(list, json_new_string(warning));
+	json_add(v, "warnings", list);
+	exchange_json(x, status, v);
+	free(warning);
+}
+
 static struct upload *
 upload_new(const struct exchange *x)
 {
@@ -363,7 +406,7 @@ model_begin(struct exchange *x)
 	if (e)
 		exchange_failed(x, e, NULL);
 	else if (here)
-		exchange_status(x, 200);
+		answer_upload(x, u, 200);
 	else
 		take_body(x, u);
 }
@@ -433,7 +476,7 @@ model_finish(struct exchange *x)
 		if (e)
 			exchange_failed(x, e, &why);
 		else
-			exchange_status(x, 201);
+			answer_upload(x, u, 201);
 	}
 	exchange_done(x);
 }

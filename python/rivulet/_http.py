@@ -124,10 +124,10 @@ class Client:
             return False
         return True
 
-    def upload(self, path: str, file: BinaryIO, size: int) -> None:
-        """Sends ``size`` bytes of ``file``, from where it stands."""
+    def upload(self, path: str, file: BinaryIO, size: int) -> bytes:
+        """Sends ``size`` bytes of ``file``, from where it stands, and returns the answer's body."""
         with self._lock:
-            self._body(self._ask("PUT", path, file, {"Content-Length": str(size)}))
+            return self._body(self._ask("PUT", path, file, {"Content-Length": str(size)}))
 
     def download(self, path: str, file: BinaryIO) -> None:
         """Writes the answer's body into ``file``. A body that is cut off raises ApiError; what came is in the file

@@ -181,7 +181,9 @@ class Coordinator:
             size = f.tell()
             f.seek(0)
             if not self._client.exists("/v1/models/" + model):
-                self._client.upload("/v1/models/" + model, f, size)
+                answer = self._client.upload("/v1/models/" + model, f, size)
+                for warning in json.loads(answer or b"{}").get("warnings", []):
+                    warnings.warn(warning, stacklevel=2)
         return model
 
     def pause(self, job: Union[str, Row]) -> Row:
