@@ -51,6 +51,22 @@ draw_model(struct cmd_trial *t, struct why *why)
 	return e;
 }
 
+/* As the coordinator refuses it. */
+static enum err
+check_numbers(
+    const struct recipe *r, const struct tensor_table *have, const void *data, struct why *why)
+{
+	struct tensor_table table = {0};
+
+	enum err e = tensor_table_copy(&table, have);
+	if (!e)
+		e = tensor_table_assign(&table, r->rules, r->rule_count, why);
+	for (size_t i = 0; !e && i < table.count; i++)
+		e = tensor_check_finite(&table.items[i], table.items[i].role, data, why);
+	tensor_table_deinit(&table);
+	return e;
+}
+
 /* The layers' tensors in the layers' order. */
 static enum err
 arrange_model(struct cmd_trial *t, const char *init, struct why *why)
@@ -60,7 +76,9 @@ arrange_model(struct cmd_trial *t, const char *init, struct why *why)
 
 	if (e)
 		return e;
-	e = write_model(t->path, net_tensors(net), net_params(net), 0, why);
+	e = check_numbers(&t->work.task.recipe, net_tensors(net), net_params(net), why);
+	if (!e)
+		e = write_model(t->path, net_tensors(net), net_params(net), 0, why);
 	net_free(net);
 	return e;
 }
@@ -75,7 +93,9 @@ take_model(struct cmd_trial *t, const char *init, struct why *why)
 	enum err e = cmd_tensors_open(&from, init, why);
 	if (e)
 		return e;
-	e = file_write(t->path, from.file.data, from.file.len, 0644, why);
+	e = check_numbers(&t->work.task.recipe, &from.table, from.data, why);
+	if (!e)
+		e = file_write(t->path, from.file.data, from.file.len, 0644, why);
 	cmd_tensors_close(&from);
 	return e;
 }

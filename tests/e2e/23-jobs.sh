@@ -257,6 +257,19 @@ say "half a model: type" urn:rivulet:error:bad-model "$(pick type)"
 say "a model" 201 "$(call PUT "/v1/models/$first" --data-binary "@$FLEET/first.safetensors")"
 say "the same model again" 200 "$(call PUT "/v1/models/$first" --data-binary "@$FLEET/first.safetensors")"
 say "by rivulet model put" "*$first*" "$(fleet_admin model put "$FLEET/first.safetensors")"
+# One whose numbers nobody can train is taken, for who knows what it is for, and its sender is told.
+python3 -S -E - "$FLEET/sick.safetensors" "$FLEET/first.safetensors" <<-'END'
+	import sys
+	data = bytearray(open(sys.argv[2], "rb").read())
+	data[-12:-8] = b"\x00\x00\x80\x7f"  # infinity, the first of "b"
+	open(sys.argv[1], "wb").write(data)
+END
+sick=$(sha256sum <"$FLEET/sick.safetensors" | cut -c 1-64)
+said='1 tensor holds NaN or infinity, first "b"'
+say "a model with infinity" 201 "$(call PUT "/v1/models/$sick" --data-binary "@$FLEET/sick.safetensors")"
+say "a model with infinity: what is said" '*1 tensor holds NaN or infinity, first *b*: a job that trains or averages it is refused*' "$(cat "$FLEET/out")"
+say "a model with infinity, by rivulet" "*$said*$sick*" "$(fleet_admin model put "$FLEET/sick.safetensors" 2>&1 | tr '\n' ' ')"
+say "a sound model, by rivulet" "$first" "$(fleet_admin model put "$FLEET/first.safetensors" 2>&1)"
 say "nothing is left of refused models" 0 "$(find "$FLEET/state/models" -name '*tmp*' -o -name '*.part' | wc -l | tr -d ' ')"
 cat >"$FLEET/init.json" <<END
 {
@@ -268,6 +281,13 @@ cat >"$FLEET/init.json" <<END
   "stop": {"rounds": 2}
 }
 END
+sed "s/$first/$sick/" "$FLEET/init.json" >"$FLEET/sick.json"
+say "a job from one with infinity" 422 "$(post "$FLEET/sick.json")"
+say "a job from one with infinity: what is said" '*tensor "b" holds NaN or infinity*' "$(pick detail)"
+say "a job from one with infinity, dry" '*tensor "b" holds NaN or infinity*' "$(fleet_admin job submit "$FLEET/sick.json" --dry-run 2>&1)"
+sed 's/"trainer"/"tensors": {"b": "frozen"}, "trainer"/; s/"init"/"frozen"/' "$FLEET/sick.json" | sed 's/"model": {"frozen"/"model": {"init"/' >"$FLEET/frozen.json"
+say "a job that carries it unchanged" 201 "$(post "$FLEET/frozen.json")"
+say "and is stopped" 200 "$(call POST "/v1/jobs/$(pick job)/stop")"
 say "a job from it" 201 "$(post "$FLEET/init.json")"
 init=$(pick job)
 say "its first model is the uploaded one" "$first" "$(pick model)"

@@ -251,4 +251,9 @@ has 'examples 78'
 sed 's/"window": 32/"window": 3000/' "$FLEET/text.json" >"$FLEET/long.json"
 run 6 "$RIVULET" train "$FLEET/long.json" --config "$FLEET/text.conf" --home "$FLEET/none" --init "$FLEET/init.safetensors"
 has 'no text of more than the 3000 tokens'
+# First weights that nobody can train, as a coordinator refuses them.
+head -c -4 "$FLEET/init.safetensors" >"$FLEET/sick.safetensors"
+printf '\000\000\300\177' >>"$FLEET/sick.safetensors"
+run 6 "$RIVULET" train "$FLEET/text.json" --config "$FLEET/text.conf" --home "$FLEET/none" --init "$FLEET/sick.safetensors"
+has 'holds NaN or infinity, and is to be trained'
 echo "ok: $CHECKS checks"

@@ -19,7 +19,7 @@ except ImportError:
     print("needs numpy")
     sys.exit(77)
 from rivulet import ApiError, Coordinator, Error
-from rivulet import _initial, _trust
+from rivulet import _initial, _trust, safetensors
 
 
 def initial(shift: float = 0.0) -> Dict[str, Any]:
@@ -213,6 +213,18 @@ class Jobs(WithFleet):
             job = self.admin.submit(os.path.join(folder, name + ".json"))
             self.assertEqual((self.admin.model_id(job), job["model_bytes"]), (model, int(size)), name)
             self.admin.stop(job)
+
+    def test_first_models_that_nobody_can_train(self) -> None:
+        weights = initial(0.03)
+        weights["fc2.bias"][0] = float("nan")
+        path = self.fleet.path("sick.safetensors")
+        safetensors.save(path, weights)
+        with self.assertWarnsRegex(UserWarning, '1 tensor holds NaN or infinity, first "fc2.bias"'):
+            model = self.admin.upload(path)
+        document = digits_job("sick", 2, 1)
+        document["model"]["init"] = model
+        with self.assertRaisesRegex(Error, 'tensor "fc2.bias" holds NaN or infinity'):
+            self.admin.submit(document)
 
     def test_frozen_tensors_stay(self) -> None:
         document = digits_job("frozen", 2, 1)
