@@ -253,8 +253,10 @@ cmd_print_time(char out[CMD_PRINT_TIME_MAX], double seconds)
 		strcpy(out, "?");
 }
 
-void
-cmd_print_age(struct cmd_table *t, const struct json *object, const char *key)
+#define AHEAD_S 120 /* less is how far two clocks may be apart */
+
+static void
+print_span(struct cmd_table *t, const struct json *object, const char *key, bool ahead)
 {
 	double v;
 
@@ -263,7 +265,9 @@ cmd_print_age(struct cmd_table *t, const struct json *object, const char *key)
 		return;
 	}
 	double age = fabs(clock_wall() - v);
-	if (age < 120)
+	if (ahead && v - clock_wall() > AHEAD_S)
+		cmd_print_cell(t, "ahead");
+	else if (age < 120)
 		cmd_print_cell(t, "%.0fs", age);
 	else if (age < 7200)
 		cmd_print_cell(t, "%.0fm", age / 60);
@@ -271,6 +275,18 @@ cmd_print_age(struct cmd_table *t, const struct json *object, const char *key)
 		cmd_print_cell(t, "%.0fh", age / 3600);
 	else
 		cmd_print_cell(t, "%.0fd", age / 86400);
+}
+
+void
+cmd_print_age(struct cmd_table *t, const struct json *object, const char *key)
+{
+	print_span(t, object, key, true);
+}
+
+void
+cmd_print_until(struct cmd_table *t, const struct json *object, const char *key)
+{
+	print_span(t, object, key, false);
 }
 
 void

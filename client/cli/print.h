@@ -48,7 +48,9 @@ void cmd_print_labels(struct cmd_table *t, const struct json *object, const char
 /* "2026-11-22T22:38:05Z", so that nobody has to know the zone of who printed it; "?" for what is no time. */
 #define CMD_PRINT_TIME_MAX 32
 void cmd_print_time(char out[CMD_PRINT_TIME_MAX], double seconds);
-/* How long ago (or, for times to come, how long until): "5s", "3m", "2h", "4d". */
+/* How long ago: "5s", "3m", "2h", "4d"; "ahead" was noted by a clock that was wrong, there or here. */
 void cmd_print_age(struct cmd_table *t, const struct json *object, const char *key);
+/* How long until, or how long ago it was over. */
+void cmd_print_until(struct cmd_table *t, const struct json *object, const char *key);
 
 #endif

@@ -13,7 +13,6 @@
 #define NAME_SHOWN 16
 #define LABELS_SHOWN 16
 #define REASON_SHOWN 20
-#define AHEAD_S 120 /* less is how far two clocks may be apart */
 
 /* The label that "k=v" at p asks for: is it there? *rest is what follows. */
 static bool
@@ -189,18 +188,6 @@ cell_cut(struct cmd_table *t, int most)
 	}
 }
 
-/* How long ago; "ahead" was noted by a clock that was wrong, there or here. */
-static void
-cell_seen(struct cmd_table *t, const struct json *d)
-{
-	double at;
-
-	if (json_double(json_get(d, "last_contact"), &at) && at - clock_wall() > AHEAD_S)
-		cmd_print_cell(t, "ahead");
-	else
-		cmd_print_age(t, d, "last_contact");
-}
-
 static void
 print_row(struct cmd_table *t, const struct json *d)
 {
@@ -208,7 +195,7 @@ print_row(struct cmd_table *t, const struct json *d)
 	cmd_print_text(t, d, "name");
 	cell_cut(t, NAME_SHOWN);
 	cell_state(t, d);
-	cell_seen(t, d);
+	cmd_print_age(t, d, "last_contact");
 	cmd_print_text(t, d, "agent");
 	cell_clock(t, d);
 	cmd_print_bytes(t, d, "disk_free_bytes");

@@ -188,7 +188,7 @@ print_tokens(const struct json *tokens)
 		cmd_print_count(&t, access ? NULL : token, "uses");
 		cmd_print_count(&t, access ? NULL : token, "uses_left");
 		cmd_print_age(&t, token, "created_at");
-		cmd_print_age(&t, token, "expires_at");
+		cmd_print_until(&t, token, "expires_at");
 		bool late = json_double(json_get(token, "expires_at"), &expires) && expires < now;
 		cmd_print_cell(&t, "%s", revoked ? "revoked" : late ? "expired" : "valid");
 		print_name(&t, token);

@@ -465,7 +465,8 @@ explain(
 	if ((distrust == TRANSPORT_EXPIRED || distrust == TRANSPORT_NOT_YET) && gmtime_r(&now, &tm))
 		strftime(
 		    today, sizeof(today), "; by this device's clock it is %Y-%m-%d %H:%M UTC", &tm);
-	return err_set(why, e, "%s: %s%s", t->request->url, text, today);
+	return err_set(why, e, "%s: %s%s%s", t->request->url,
+	    t->failed ? "not to be stored or read on this machine: " : "", text, today);
 }
 
 enum err

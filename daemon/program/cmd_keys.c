@@ -208,7 +208,8 @@ unpacked_deinit(struct unpacked *u)
 static void
 print_ca(FILE *to, const char *what, const struct services_ca *ca)
 {
-	fprintf(to, "%s generation %llu of the CA\n", what, (unsigned long long)ca->generation);
+	fprintf(to, "%s generation %llu of the CA%s\n", what, (unsigned long long)ca->generation,
+	    ca->rotating ? ", and the next one" : "");
 	command_print_fingerprint(to, ca);
 }
 

@@ -40,8 +40,8 @@ static const struct kind {
 	"see whether they run and reach the coordinator: \"rivulet device list\", and \"rivulet "
 	"doctor\" on one of them"},
     [STUCK_NO_DATA] = {"no-data",
-	"give devices the data set ([data NAME] in their settings), or lower data.min_examples, "
-	"round.goal and round.quorum"},
+	"give devices the data set ([data NAME] in their settings), lower round.goal and "
+	"round.quorum (\"rivulet job set\"), or submit it anew with lower data.min_examples"},
     [STUCK_NO_TRAINER] = {"no-trainer",
 	"give devices the trainer ([trainer NAME] in their settings)"},
     [STUCK_OLD_AGENT] = {"old-agent",

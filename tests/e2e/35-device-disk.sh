@@ -75,7 +75,7 @@ trouble residual-EROFS disk-failed "Read-only" "rename EROFS $FLEET/dev/residual
 trouble residual-ENOSPC disk-full "No space" "write ENOSPC $FLEET/dev/residual"
 trouble variates-EACCES disk-failed "Permission" "rename EACCES $FLEET/dev/variates"
 trouble variates-EIO disk-failed "Input/output" "sync EIO $FLEET/dev/variates"
-trouble full-cache disk-full "no-space" "write ENOSPC $FLEET/dev/models"
+trouble full-cache disk-full "on this machine: no-space" "write ENOSPC $FLEET/dev/models"
 trouble no-memory out-of-memory "" "memory ENOMEM 300000"
 
 # --- a delta counts whether or not the tensors that stay on the device can be kept

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "print.h"
 #include "shown.h"
 #include "tensor.h"
@@ -112,6 +113,34 @@ said(void **state)
 }
 
 /* The same text for who parses it. */
+/* A time that a wrong clock noted is no age. */
+static void
+ages(void **state)
+{
+	static const char *const heads[] = {"A", "B", "C", "D"};
+	struct json *v = json_object();
+	struct cmd_table t;
+
+	(void)state;
+	json_add_double(v, "past", clock_wall() - 300);
+	json_add_double(v, "ahead", clock_wall() + 400 * 86400.0);
+	begin();
+	cmd_print_start(&t, heads, 4);
+	cmd_print_age(&t, v, "past");
+	cmd_print_age(&t, v, "ahead");
+	cmd_print_until(&t, v, "ahead");
+	cmd_print_age(&t, v, "never");
+	cmd_print_end(&t);
+	char past[8], ahead[8], until[8], never[8];
+	assert_int_equal(
+	    sscanf(end(), "%*s %*s %*s %*s %7s %7s %7s %7s", past, ahead, until, never), 4);
+	assert_string_equal(past, "5m");
+	assert_string_equal(ahead, "ahead");
+	assert_string_equal(until, "400d");
+	assert_string_equal(never, "-");
+	json_free(v);
+}
+
 static void
 json(void **state)
 {
@@ -169,6 +198,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(tables_and_lines),
 	    cmocka_unit_test(said),
+	    cmocka_unit_test(ages),
 	    cmocka_unit_test(json),
 	    cmocka_unit_test(tensor_names),
 	    cmocka_unit_test(cleaned),
