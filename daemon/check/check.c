@@ -78,6 +78,8 @@ static const struct kind kinds[CHECK_KINDS] = {
     [CHECK_FILE_LOST] = {"file-lost", CHECK_WARNING,
 	"its database is lost, or an older one was put back: restore the right one, or "
 	"--delete-lost"},
+    [CHECK_FILE_CLOSED] = {"file-closed", CHECK_DAMAGE,
+	"give it to the directory's user (chown, chmod u+r), and check again"},
     [CHECK_CLOCK_DOUBTED] = {"clock-doubted", CHECK_WARNING,
 	"set the clock, or start the coordinator and \"rivulet clock confirm\", or --older 0"},
     [CHECK_MODE_WIDE] = {"mode-wide", CHECK_WARNING, "chmod it; " REPAIR},
@@ -132,6 +134,20 @@ check_remove(const struct check *c, const char *name)
 
 	check_path(c, name, path);
 	return c->repair && unlink(path) == 0;
+}
+
+bool
+check_is_closed(struct check *c, const char *name, const char *user)
+{
+	char path[CHECK_PATH_MAX];
+
+	check_path(c, name, path);
+	if (access(path, R_OK) == 0 || errno != EACCES)
+		return false;
+	check_found(c, CHECK_FILE_CLOSED, name, false,
+	    "this user may not read it, so it was not judged%s%s", user ? "; needed by job " : "",
+	    user ? user : "");
+	return true;
 }
 
 bool

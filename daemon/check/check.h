@@ -60,6 +60,7 @@ enum check_kind {
 	CHECK_FILE_ORPHAN,
 	CHECK_FILE_TEMPORARY,
 	CHECK_FILE_LOST,
+	CHECK_FILE_CLOSED,
 	CHECK_CLOCK_DOUBTED,
 	CHECK_MODE_WIDE,
 	CHECK_OWNER_WRONG,
@@ -142,6 +143,8 @@ void check_found(struct check *c, enum check_kind kind, const char *where, bool 
 void check_path(const struct check *c, const char *name, char out[CHECK_PATH_MAX]);
 /* With repair: removes a file, or moves it to damaged/ or, because no row names it, to lost/. False if not asked to, or if it fails. */
 bool check_remove(const struct check *c, const char *name);
+/* A file that is there, and that this user may not read, says nothing of what is in it: it stays where it is. True: so it is, and said. */
+bool check_is_closed(struct check *c, const char *name, const char *user);
 bool check_set_aside(const struct check *c, const char *name);
 bool check_lose(const struct check *c, const char *name);
 /* Calls fn with the name (relative to c->dir) of each entry of a folder but "." and "..". */

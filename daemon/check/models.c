@@ -105,7 +105,7 @@ judge_model(struct check *c, const struct store_model *m)
 	hex_encode(hex, m->id, 32);
 	snprintf(name, sizeof(name), "models/%s", hex);
 	enum err e = judge_file(c, name, m->id, m->bytes, &why);
-	if (!e || !still_known(c, m->id))
+	if (!e || !still_known(c, m->id) || check_is_closed(c, name, user ? user->hex : NULL))
 		return;
 	bool moved = e != ERR_NOTFOUND && check_set_aside(c, name);
 	if (old && (moved || e == ERR_NOTFOUND))
@@ -164,7 +164,7 @@ judge_state(struct check *c, const struct check_job *j, const uint8_t hash[32])
 	hex_encode(hex, hash, 32);
 	snprintf(name, sizeof(name), "models/%s.state", hex);
 	enum err e = judge_file(c, name, hash, 0, &why);
-	if (!e || has_moved_on(c, j))
+	if (!e || has_moved_on(c, j) || check_is_closed(c, name, j->hex))
 		return;
 	bool moved = e != ERR_NOTFOUND && check_set_aside(c, name);
 	check_found(c, e == ERR_NOTFOUND ? CHECK_STATE_MISSING : CHECK_STATE_DAMAGED, name, false,

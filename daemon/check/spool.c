@@ -113,7 +113,7 @@ judge_delta(struct check *c, const struct check_delta *d)
 	hex_encode(hex, d->row.task, 16);
 	snprintf(name, sizeof(name), "spool/%s.delta", hex);
 	enum err e = judge_file(c, name, d, &why);
-	if (!e || !still_open(c, d))
+	if (!e || !still_open(c, d) || check_is_closed(c, name, d->job->hex))
 		return;
 	if (e == ERR_DENIED || e == ERR_UNSUPPORTED) {
 		check_found(c, CHECK_DELTA_UNREAD, name, false, "%s", why.text);
@@ -216,7 +216,7 @@ judge_kept(struct check *c, const char *folder, const char *base)
 		delta_file_close(&f);
 	}
 	/* Beside a coordinator the oldest may go while we look. */
-	if (!e || (e == ERR_NOTFOUND && c->running))
+	if (!e || (e == ERR_NOTFOUND && c->running) || check_is_closed(c, name, NULL))
 		return;
 	bool unread = e == ERR_DENIED || e == ERR_UNSUPPORTED;
 	bool moved = !unread && check_set_aside(c, name);

@@ -96,7 +96,7 @@ shorten(const char *path, char out[PATH_ROOM])
 static void
 say(const char *dir, const struct found *f, struct why *why)
 {
-	char owner[NAME_ROOM], me[NAME_ROOM], right[NAME_ROOM], path[PATH_ROOM];
+	char owner[NAME_ROOM], me[NAME_ROOM], right[NAME_ROOM], path[PATH_ROOM], what[224];
 	struct why was = *why;
 	struct stat st;
 
@@ -107,17 +107,18 @@ say(const char *dir, const struct found *f, struct why *why)
 		st = f->st;
 	user_name(st.st_uid, right);
 	if (f->st.st_uid == geteuid())
-		err_set(why, ERR_DENIED, "%.80s; %s is yours, but its mode is %04o: chmod u+rwX it",
-		    was.text, path, (unsigned)f->st.st_mode & 07777);
+		snprintf(what, sizeof(what), "%s is yours, but its mode is %04o: chmod u+rwX it",
+		    path, (unsigned)f->st.st_mode & 07777);
 	else if (st.st_uid == geteuid())
-		err_set(why, ERR_DENIED,
-		    "%.52s; %s belongs to %.16s, not to %.16s: chown -R %.16s %.40s", was.text,
-		    path, owner, me, me, dir);
+		snprintf(what, sizeof(what),
+		    "%s belongs to %.16s, not to %.16s: chown -R %.16s %.40s", path, owner, me, me,
+		    dir);
 	else
-		err_set(why, ERR_DENIED,
-		    "%.56s; %s belongs to %.16s, and this is %.16s: run it as %.16s (sudo -u "
-		    "%.16s)",
-		    was.text, path, owner, me, right, right);
+		snprintf(what, sizeof(what),
+		    "%s belongs to %.16s, and this is %.16s: run it as %.16s (sudo -u %.16s)", path,
+		    owner, me, right, right);
+	err_set(why, ERR_DENIED, "%.*s; %s", (int)(sizeof(was.text) - strlen(what) - 3), was.text,
+	    what);
 }
 
 enum err
@@ -125,7 +126,8 @@ permission_explain(const char *state_dir, enum err e, struct why *why)
 {
 	struct found f;
 
-	if (e && (look_above(state_dir, &f) || look_in(state_dir, 1, &f)))
+	/* What the state forbids is no question of whose files they are. */
+	if (e && e != ERR_STATE && (look_above(state_dir, &f) || look_in(state_dir, 1, &f)))
 		say(state_dir, &f, why);
 	return e;
 }

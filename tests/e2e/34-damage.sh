@@ -453,6 +453,30 @@ if [ "$(id -u)" -eq 0 ]; then
 	[ "$(stat -c %u "$state/models/$MODEL")" -eq 0 ] || fleet_fail "$what: not given back"
 fi
 
+what="a file that may not be read"
+fresh
+if [ "$(id -u)" -eq 0 ]; then
+	chmod 711 "$FLEET"
+	chown -R 12345 "$state"
+	chown 0 "$state/models/$MODEL"
+	rivuletd=$RIVULETD
+	printf '#!/bin/sh\nexec setpriv --reuid=12345 --clear-groups %s "$@"\n' "$rivuletd" >"$FLEET/other-user"
+	chmod 755 "$FLEET/other-user"
+	chmod 644 "$FLEET/rivuletd.conf"
+	RIVULETD=$FLEET/other-user
+	kinds="file-closed owner-wrong"
+else
+	chmod 0 "$state/models/$MODEL"
+	kinds=file-closed
+fi
+check 7 "$kinds"
+check 7 "$kinds" --repair
+[ -e "$state/models/$MODEL" ] || fleet_fail "$what: it was moved away: $(cat "$FLEET/check.json")"
+if [ "$(id -u)" -eq 0 ]; then
+	RIVULETD=$rivuletd
+	chmod 700 "$FLEET"
+fi
+
 what="leftovers"
 fresh
 echo x >"$state/models/tmp.7"
