@@ -341,3 +341,15 @@ wild_remove(int directory, const char *name, struct why *why)
 	}
 	return e;
 }
+
+enum err
+wild_empty(int directory, struct why *why)
+{
+	struct removal r = {.until = clock_seconds() + WILD_REMOVE_S, .root = directory};
+	struct stat st;
+
+	if (fstat(directory, &st) != 0)
+		return err_errno(why, "stat a directory");
+	r.device = st.st_dev;
+	return empty(&r, why);
+}

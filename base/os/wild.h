@@ -31,5 +31,7 @@ ERR_MUST_USE enum err wild_create(int *fd, int directory, const char *name, stru
  * after WILD_REMOVE_S; the next call goes on. */
 ERR_MUST_USE enum err wild_remove(int directory, const char *name, struct why *why);
 #define WILD_REMOVE_S 60
+/* As wild_remove, of all that lies in an open directory. */
+ERR_MUST_USE enum err wild_empty(int directory, struct why *why);
 
 #endif

@@ -11,6 +11,7 @@
 struct agent_options {
 	struct rivulet_options rivulet; /* trainer, data and examples are left empty */
 	uint64_t rounds; /* end after so many deltas were taken; 0: never */
+	int trainer_user; /* programs of the owner have a user of their own, APART_USER */
 	int once; /* end after one task, whatever became of it */
 	/* Set, by a signal handler for instance, to have the settings read again once no task is in hand; set back then. NULL: never.
 	 * Settings with a mistake change nothing, and the log says so. */

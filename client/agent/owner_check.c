@@ -26,7 +26,7 @@ run(const struct owner_check *c, const struct settings_trainer *trainer,
     char said[VERDICT_TEXT_MAX])
 {
 	const struct program program = {
-	    .settings = c->settings, .trainer = trainer, .home = c->home};
+	    .settings = c->settings, .trainer = trainer, .home = c->home, .apart = c->apart};
 	struct child_result result = {.exited = false};
 	struct why why = {""};
 	struct buf answer;

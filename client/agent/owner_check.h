@@ -4,7 +4,7 @@
 #include "spawner.h"
 
 /*
- * The program of [eligibility] check, confined as a trainer without a cache of its own. Exit code 0 is yes; anything else, and more than
+ * The program of [eligibility] check, confined as a trainer, of whose user it is, without a cache of its own. Exit code 0 is yes; anything else, and more than
  * OWNER_CHECK_S, is no.
  */
 #define OWNER_CHECK_S 5.0
@@ -12,6 +12,7 @@
 struct owner_check {
 	const struct settings *settings;
 	const char *home; /* the agent's */
+	const struct apart *apart; /* the user of programs; NULL: this process's */
 	struct spawner *spawner; /* NULL: one for each run */
 	bool (*stop)(void *context); /* may be NULL */
 	void *context;

@@ -25,8 +25,7 @@ prepare(struct external *x, struct why *why)
 	    .validation = x->in->validation,
 	    .settings = x->in->settings,
 	    .data = x->in->data,
-	    .trainer = x->program,
-	    .home = x->in->home,
+	    .place = {x->in->home, x->in->apart, x->program},
 	    .device = x->in->device,
 	    .seconds = x->in->seconds,
 	    .all = x->in->all,
@@ -44,6 +43,7 @@ run(struct external *x, struct child_result *result, struct why *why)
 	const struct program program = {.settings = x->in->settings,
 	    .trainer = x->program,
 	    .home = x->in->home,
+	    .apart = x->in->apart,
 	    .directory = x->dir.path,
 	    .given = x->dir.given,
 	    .word = x->dir.path,
@@ -87,7 +87,7 @@ static enum err
 work_once(struct external *x, struct why *why)
 {
 	struct child_result result = {.exited = false};
-	enum err e = cage_prepare(x->in->home, x->program->name, why);
+	enum err e = cage_prepare(x->in->apart, x->in->home, x->program->name, why);
 
 	if (!e)
 		e = prepare(x, why);
@@ -146,7 +146,12 @@ take(struct external *x, struct why *why)
 	if (!report)
 		return err_set(why, ERR_NOMEM, "no memory for a report");
 	const struct task *task = &x->in->work->task;
-	enum err e = report_file_read(report, x->dir.fd, task, why);
+	enum err e = task_directory_show(&x->dir, why);
+	if (e) {
+		free(report);
+		return e;
+	}
+	e = report_file_read(report, x->dir.fd, task, why);
 	out->abort = report->cause.reason;
 	memcpy(out->word, report->cause.word, sizeof(out->word));
 	add_said(out, report->said);
@@ -191,8 +196,9 @@ trainer_external_run(const struct trainer_in *in, struct trainer_out *out, struc
 		return err_set(why, ERR_NOTFOUND, "no such trainer");
 	}
 	/* Without others of its kind it stays for this task alone. */
-	companions_init(
-	    &own, &(struct companion_place){.settings = in->settings, .home = in->home});
+	companions_init(&own,
+	    &(struct companion_place){
+		.settings = in->settings, .home = in->home, .apart = in->apart});
 	enum err e = x.program->persistent
 	    ? work_with(&x, in->companions ? in->companions : &own, why)
 	    : work_once(&x, why);

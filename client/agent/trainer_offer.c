@@ -48,6 +48,7 @@ trainer_offer_ask(struct capabilities *out, const struct trainer_offer *t, struc
 	const struct program program = {.settings = t->settings,
 	    .trainer = settings_find_trainer(t->settings, RECIPE_BUILTIN),
 	    .home = t->home,
+	    .apart = t->apart,
 	    .word = "--offer"};
 	const struct program_run run = {.child = {.spawner = t->spawner,
 					    .answer = &answer,
@@ -128,7 +129,7 @@ put_program(struct offer *o, const struct trainer_offer *t, const struct setting
 {
 	struct capabilities c = {.layer_count = 0};
 	struct why why = {""};
-	enum err e = t->home ? cage_prepare(t->home, RECIPE_BUILTIN, &why) : ERR_OK;
+	enum err e = t->home ? cage_prepare(t->apart, t->home, RECIPE_BUILTIN, &why) : ERR_OK;
 
 	if (!e)
 		e = trainer_offer_ask(&c, t, &why);

@@ -15,6 +15,7 @@ struct trainer_offer {
 	const struct settings *settings;
 	const struct events *events;
 	const char *home; /* the agent's; may be NULL */
+	const struct apart *apart; /* the user of programs; NULL: this process's */
 	struct spawner *spawner; /* NULL: one for this question */
 	bool (*stop)(void *context); /* give up; may be NULL */
 	void *context;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "agent.h"
+#include "apart.h"
 #include "buf.h"
 #include "clock.h"
 #include "cmd.h"
@@ -148,16 +149,18 @@ int
 cmd_run_main(int argc, char **argv)
 {
 	const char *home = NULL, *config = NULL, *rounds = NULL;
-	bool once = false, verbose = false;
+	bool once = false, apart = false, verbose = false;
 	const struct cmd_option table[] = {
 	    {"home", 0, "DIR", "where identity, models and deltas are kept", &home, NULL},
 	    {"config", 0, "FILE", "settings (default: rivulet.conf in the home)", &config, NULL},
+	    {"trainer-user", 0, NULL, "run trainers as the user " APART_USER, NULL, &apart},
 	    {"once", 0, NULL, "do one task, then exit", NULL, &once},
 	    {"rounds", 0, "N", "exit after N accepted deltas", &rounds, NULL},
 	    {"verbose", 'v', NULL, "log more", NULL, &verbose},
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {"run [--home DIR] [--config FILE] [--once] [--rounds N]",
+	const struct cmd_usage usage = {
+	    "run [--home DIR] [--config FILE] [--trainer-user] [--once] [--rounds N]",
 	    "The device agent: asks for work, trains, sends, until SIGTERM or SIGINT.", 0, 0};
 	struct cmd_words words;
 	struct run run = {.ready = false};
@@ -168,8 +171,11 @@ cmd_run_main(int argc, char **argv)
 		return rc;
 	buf_give_back();
 	run.level = verbose ? EVENTS_DEBUG : EVENTS_INFO;
-	struct agent_options options = {
-	    .once = once, .reload = &reloading, .ready = on_ready, .status = on_status};
+	struct agent_options options = {.trainer_user = apart,
+	    .once = once,
+	    .reload = &reloading,
+	    .ready = on_ready,
+	    .status = on_status};
 	if (rounds && (!num_u64(rounds, UINT64_MAX / 2, &options.rounds) || options.rounds == 0)) {
 		fprintf(stderr, "rivulet: --rounds wants a number of at least 1\n");
 		return CMD_USAGE;

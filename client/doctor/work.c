@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "apart.h"
 #include "cgroup.h"
 #include "clock.h"
 #include "cmd.h"
@@ -132,6 +133,22 @@ check_memory(struct cmd_doctor *d)
 }
 
 static void
+check_user(struct cmd_doctor *d)
+{
+	long agent = home_holder(d->home);
+
+	if (agent <= 0)
+		return;
+	if (user_child_has_rights(agent, "/proc"))
+		cmd_doctor_add(d, "confinement", CMD_DOCTOR_FINE, 0, NULL,
+		    "trainers have a user of their own, " APART_USER);
+	else
+		cmd_doctor_add(d, "confinement", CMD_DOCTOR_NOTE, 0, NULL,
+		    "trainers have the agent's user (--trainer-user was not given): they may "
+		    "connect to sockets with a path that are this user's");
+}
+
+static void
 check_confinement(struct cmd_doctor *d)
 {
 	check_landlock(d);
@@ -149,6 +166,7 @@ check_confinement(struct cmd_doctor *d)
 			    "[trainer %s] is not confined: confine = no",
 			    d->settings->trainers[i].name);
 	check_memory(d);
+	check_user(d);
 }
 
 static void

@@ -298,14 +298,18 @@ cache_path(char out[PATH_MAX], const char *home, const char *trainer, struct why
 }
 
 enum err
-cage_prepare(const char *home, const char *trainer, struct why *why)
+cage_prepare(const struct apart *apart, const char *home, const char *trainer, struct why *why)
 {
 	char cache[PATH_MAX];
 	int fd, temporary = -1;
-	enum err e = cache_path(cache, home, trainer, why);
+	enum err e = cache_path(cache, apart_base(apart, home), trainer, why);
 
 	if (!e)
 		e = file_mkdirs(cache, 0700, why);
+	if (!e && apart) {
+		e = apart_give_path(apart, cache, true, why);
+		return e ? e : apart_cache(apart, trainer, why);
+	}
 	if (!e)
 		e = wild_directory(&fd, cache, why);
 	if (e)
@@ -321,14 +325,14 @@ cage_prepare(const char *home, const char *trainer, struct why *why)
 
 /* It may be missing: whoever only asks a program makes none. */
 static enum err
-use_cache(struct cage *c, const char *trainer, struct why *why)
+use_cache(struct cage *c, const struct cage_options *o, struct why *why)
 {
 	char cache[PATH_MAX], temporary[PATH_MAX];
-	enum err e = cache_path(cache, c->home, trainer, why);
+	enum err e = cache_path(cache, apart_base(o->apart, c->home), o->trainer->name, why);
 
 	if (!e)
 		e = identity_path(temporary, cache, TEMPORARY, why);
-	if (e || access(temporary, W_OK) != 0)
+	if (e || access(temporary, o->apart ? F_OK : W_OK) != 0)
 		return e;
 	add_path(c, cache, CONFINE_READ | CONFINE_WRITE);
 	set_value(c, "HOME", cache);
@@ -348,7 +352,7 @@ use_home(struct cage *c, const struct cage_options *o, struct why *why)
 		return err_errno(why, "find %s", o->home);
 	snprintf(c->home, sizeof(c->home), "%s", full);
 	free(full);
-	return use_cache(c, o->trainer->name, why);
+	return use_cache(c, o, why);
 }
 
 static enum err
@@ -357,6 +361,10 @@ fill_environment(struct cage *c, const struct cage_options *o, struct why *why)
 	char threads[24];
 
 	set_inherited(c);
+	if (o->apart) {
+		set_value(c, "USER", APART_USER);
+		set_value(c, "LOGNAME", APART_USER);
+	}
 	if (o->threads) {
 		snprintf(threads, sizeof(threads), "%llu", (unsigned long long)o->threads);
 		set_value(c, "OMP_NUM_THREADS", threads);

@@ -1,16 +1,18 @@
 #ifndef CAGE_H
 #define CAGE_H
+#include "apart.h"
 #include "settings.h"
 #include "spawner.h"
 
 /*
  * What an owner's program gets to see: paths and environment (docs/devices.md, What a trainer may reach). It runs as the agent's
- * user and may do less: nothing of the agent's home is in it but the task's directories and a cache of the trainer's own.
+ * user, or has one of its own, and may do less: nothing of the agent's home is in it but the task's directories and a cache of the trainer's own.
  */
 struct cage_options {
 	const struct settings_trainer *trainer;
 	const char *const *argv; /* its exec, in words */
 	const char *home; /* the agent's; NULL: none, and no cache */
+	const struct apart *apart; /* NULL: it has the agent's user */
 	const char *directory; /* of the task; NULL: none */
 	const char *given; /* a directory that it may only read; NULL: none */
 	const char *const *more; /* of the environment: "NAME=value", NULL-terminated; NULL: none */
@@ -27,8 +29,9 @@ struct cage {
 	bool failed; /* out of memory, on the way */
 };
 
-/* Makes the trainer's cache below the home, and empties its place for temporary files. */
-ERR_MUST_USE enum err cage_prepare(const char *home, const char *trainer, struct why *why);
+/* Makes the trainer's cache below the home, or where its user has a place, and empties its place for temporary files. */
+ERR_MUST_USE enum err cage_prepare(
+    const struct apart *apart, const char *home, const char *trainer, struct why *why);
 /* ERR_DENIED for a path of `read` or `write` that is the agent's own, ERR_INVALID for one that is not absolute. */
 ERR_MUST_USE enum err cage_init(struct cage *c, const struct cage_options *o, struct why *why);
 void cage_deinit(struct cage *c);

@@ -262,19 +262,21 @@ give_order(struct companion *c, const int pipes[3][2], struct why *why)
 	static const char *const environment[] = {
 	    "RIVULET_TRAINER_IN=3", "RIVULET_TRAINER_OUT=4", NULL};
 	const int words[SPAWNER_WORDS] = {pipes[0][READ_END], pipes[1][WRITE_END]};
+	const struct task_directory_place place = {c->place->home, c->place->apart, c->trainer};
 	struct task_directory_stay stay;
 	struct program_order order = {.words = ""};
 	const struct program program = {.settings = c->place->settings,
 	    .trainer = c->trainer,
 	    .home = c->place->home,
+	    .apart = c->place->apart,
 	    .directory = stay.tasks,
 	    .given = stay.given,
 	    .environment = environment,
 	    .data = c->data};
-	enum err e = task_directory_stay(&stay, c->place->home, c->trainer, why);
+	enum err e = task_directory_stay(&stay, &place, why);
 
 	if (!e)
-		e = cage_prepare(c->place->home, c->trainer->name, why);
+		e = cage_prepare(c->place->apart, c->place->home, c->trainer->name, why);
 	if (!e)
 		e = program_order_init(&order, &program, why);
 	if (e)
@@ -291,6 +293,8 @@ find_spawner(struct companion *c, struct why *why)
 {
 	if (c->spawner.fd >= 0)
 		return ERR_OK;
+	if (c->place->apart && !c->place->nursery)
+		return err_set(why, ERR_STATE, "nobody may start programs as " APART_USER);
 	return c->place->nursery ? nursery_spawner(c->place->nursery, &c->spawner, why)
 				 : spawner_init(&c->spawner, why);
 }
@@ -353,7 +357,8 @@ companion_free(struct companion *c)
 	if (!c)
 		return;
 	spawner_deinit(&c->spawner);
-	task_directory_leave(c->place->home, c->trainer);
+	task_directory_leave(
+	    &(struct task_directory_place){c->place->home, c->place->apart, c->trainer});
 	buf_deinit(&c->pending);
 	lines_deinit(&c->lines);
 	free(c);

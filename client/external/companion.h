@@ -1,5 +1,6 @@
 #ifndef COMPANION_H
 #define COMPANION_H
+#include "apart.h"
 #include "backoff.h"
 #include "course.h"
 #include "events.h"
@@ -18,6 +19,7 @@
 struct companion_place {
 	const struct settings *settings;
 	const char *home; /* the agent's */
+	const struct apart *apart; /* NULL: programs have the agent's user */
 	struct nursery *nursery; /* makes spawners; NULL: this process forks them */
 	const struct events *events; /* NULL: nobody is told */
 };

@@ -22,6 +22,7 @@ program_order_init(struct program_order *out, const struct program *p, struct wh
 	const struct cage_options options = {.trainer = p->trainer,
 	    .argv = out->argv,
 	    .home = p->home,
+	    .apart = p->apart,
 	    .directory = p->directory,
 	    .given = p->given,
 	    .more = p->environment,
@@ -56,8 +57,9 @@ program_run(struct child_result *out, const struct program *p, const struct prog
 {
 	struct program_order order = {.words = ""};
 	struct child_options child = run->child;
+	if (p->apart && !child.spawner)
+		return err_set(why, ERR_STATE, "nobody may start programs as " APART_USER);
 	enum err e = program_order_init(&order, p, why);
-
 	if (e)
 		return e;
 	child.order = order.order;

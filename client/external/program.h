@@ -11,6 +11,7 @@ struct program {
 	const struct settings *settings; /* for its threads */
 	const struct settings_trainer *trainer;
 	const char *home; /* the agent's, which it never sees; NULL: none */
+	const struct apart *apart; /* NULL: it has the agent's user */
 	const char *directory; /* where it runs, and may change what it likes; NULL: "/" */
 	const char *given; /* what it may only read beside; NULL: nothing */
 	const char *word; /* one more than its exec has; NULL: none */

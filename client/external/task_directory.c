@@ -1,5 +1,6 @@
 #include "task_directory.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,7 +82,7 @@ give(const struct task_directory *d, struct task_directory_seen *seen, const cha
 {
 	enum err e = identity_path(path, d->given, name, why);
 
-	if (!e && *seen->source && link(seen->source, path) != 0)
+	if (!e && *seen->source && (d->apart || link(seen->source, path) != 0))
 		e = copy_file(seen->source, path, why);
 	if (!e && (symlinkat(path, d->fd, name) != 0 || stat(path, &seen->stat) != 0))
 		e = err_errno(why, "name %s", path);
@@ -135,7 +136,7 @@ give_examples(struct task_directory *d, const struct task_directory_options *fro
 	const struct examples_file file = {.train = from->train,
 	    .validation = from->validation,
 	    .settings = from->settings,
-	    .home = from->home,
+	    .home = from->place.home,
 	    .once = from->all > 0,
 	    .id = from->examples_id ? from->examples_id : own};
 	struct task_directory_seen *seen = &d->examples;
@@ -371,13 +372,29 @@ fill(struct task_directory *d, const struct task_directory_options *from, struct
 		e = give_base(d, from->work, base, why);
 	if (!e)
 		e = write_own(d, from, &own, why);
-	return e ? e : task_file_write(d->fd, &task, why);
+	if (!e)
+		e = task_file_write(d->fd, &task, why);
+	if (!e)
+		e = apart_give_path(d->apart, d->given, false, why);
+	return e ? e : apart_give(d->apart, d->fd, true, why);
+}
+
+/* What the agent made lies among what the program did. */
+static enum err
+remove_tree(const struct apart *apart, const char *path, struct why *why)
+{
+	enum err e = apart ? apart_empty(apart, path, NULL) : ERR_OK;
+
+	e = file_remove_dir(path, why);
+	if (e && apart && !apart_empty(apart, path, NULL))
+		e = file_remove_dir(path, why);
+	return e;
 }
 
 static enum err
-make_empty(char path[PATH_MAX], struct why *why)
+make_empty(const struct apart *apart, char path[PATH_MAX], struct why *why)
 {
-	enum err e = file_remove_dir(path, why);
+	enum err e = remove_tree(apart, path, why);
 
 	if (!e)
 		e = file_mkdirs(path, 0700, why);
@@ -401,6 +418,8 @@ make_open(struct task_directory *d, struct why *why)
 		e = wild_directory(&fd, parent, why);
 	if (e)
 		return e;
+	if (d->apart)
+		(void)!apart_empty(d->apart, d->path, NULL);
 	e = wild_remove(fd, task, why);
 	if (!e)
 		e = wild_make(&d->fd, fd, task, why);
@@ -409,11 +428,13 @@ make_open(struct task_directory *d, struct why *why)
 	return n < (int)sizeof(d->path) ? e : err_set(why, ERR_LIMIT, "path too long");
 }
 
-/* HOME/work/WHOSE and WHAT. */
+/* work/WHOSE and WHAT, in the home or apart from it. */
 static enum err
-name(char out[PATH_MAX], const char *home, const char *whose, const char *what, struct why *why)
+name(char out[PATH_MAX], const struct task_directory_place *place, const char *whose,
+    const char *what, struct why *why)
 {
-	int n = snprintf(out, PATH_MAX, "%s/work/%s%s", home, whose, what);
+	int n = snprintf(
+	    out, PATH_MAX, "%s/work/%s%s", apart_base(place->apart, place->home), whose, what);
 
 	return n > 0 && n < PATH_MAX ? ERR_OK : err_set(why, ERR_LIMIT, "path too long");
 }
@@ -421,18 +442,19 @@ name(char out[PATH_MAX], const char *home, const char *whose, const char *what, 
 static enum err
 name_both(struct task_directory *d, const struct task_directory_options *from, struct why *why)
 {
-	const struct settings_trainer *t = from->trainer;
+	const struct task_directory_place *place = &from->place;
+	const struct settings_trainer *t = place->trainer;
 	const char *task = from->work->task.task;
 	char below[8 + sizeof(from->work->task.task)];
 
 	if (!t->persistent) {
-		enum err e = name(d->path, from->home, task, "", why);
-		return e ? e : name(d->given, from->home, task, GIVEN, why);
+		enum err e = name(d->path, place, task, "", why);
+		return e ? e : name(d->given, place, task, GIVEN, why);
 	}
 	snprintf(below, sizeof(below), TASKS "/%s", task);
-	enum err e = name(d->path, from->home, t->name, below, why);
+	enum err e = name(d->path, place, t->name, below, why);
 	snprintf(below, sizeof(below), GIVEN "/%s", task);
-	return e ? e : name(d->given, from->home, t->name, below, why);
+	return e ? e : name(d->given, place, t->name, below, why);
 }
 
 enum err
@@ -441,12 +463,13 @@ task_directory_make(
 {
 	memset(out, 0, sizeof(*out));
 	out->fd = -1;
+	out->apart = from->place.apart;
 	enum err e = name_both(out, from, why);
 
 	if (!e)
 		e = make_open(out, why);
 	if (!e)
-		e = make_empty(out->given, why);
+		e = make_empty(out->apart, out->given, why);
 	return e ? e : fill(out, from, why);
 }
 
@@ -459,46 +482,73 @@ task_directory_check(const struct task_directory *d, struct why *why)
 	return e ? e : other;
 }
 
+enum err
+task_directory_show(const struct task_directory *d, struct why *why)
+{
+	return apart_show(d->apart, d->path, why);
+}
+
 void
 task_directory_remove(struct task_directory *d)
 {
 	if (*d->path && d->fd >= 0)
 		close(d->fd);
 	if (*d->path)
-		(void)!file_remove_dir(d->path, NULL);
+		(void)!remove_tree(d->apart, d->path, NULL);
 	if (*d->given)
 		(void)!file_remove_dir(d->given, NULL);
 }
 
 enum err
-task_directory_stay(struct task_directory_stay *out, const char *home,
-    const struct settings_trainer *trainer, struct why *why)
+task_directory_stay(
+    struct task_directory_stay *out, const struct task_directory_place *place, struct why *why)
 {
-	enum err e = name(out->tasks, home, trainer->name, TASKS, why);
+	enum err e = name(out->tasks, place, place->trainer->name, TASKS, why);
 
 	if (!e)
-		e = name(out->given, home, trainer->name, GIVEN, why);
+		e = name(out->given, place, place->trainer->name, GIVEN, why);
 	if (!e)
-		e = make_empty(out->tasks, why);
-	return e ? e : make_empty(out->given, why);
+		e = make_empty(place->apart, out->tasks, why);
+	if (!e)
+		e = make_empty(place->apart, out->given, why);
+	if (!e)
+		e = apart_give_path(place->apart, out->tasks, true, why);
+	return e ? e : apart_give_path(place->apart, out->given, false, why);
 }
 
 void
-task_directory_leave(const char *home, const struct settings_trainer *trainer)
+task_directory_leave(const struct task_directory_place *place)
 {
 	static const char *const both[] = {TASKS, GIVEN};
 	char path[PATH_MAX];
 
 	for (size_t i = 0; i < 2; i++)
-		if (name(path, home, trainer->name, both[i], NULL) == ERR_OK)
-			(void)!file_remove_dir(path, NULL);
+		if (name(path, place, place->trainer->name, both[i], NULL) == ERR_OK)
+			(void)!remove_tree(place->apart, path, NULL);
+}
+
+/* There the directory itself stays. */
+static void
+clean_apart(const struct apart *apart, const char *work)
+{
+	char path[PATH_MAX];
+	struct dirent *entry;
+	DIR *d = opendir(work);
+
+	while (d && (entry = readdir(d)))
+		if (entry->d_name[0] != '.' && !identity_path(path, work, entry->d_name, NULL))
+			(void)!remove_tree(apart, path, NULL);
+	if (d)
+		closedir(d);
 }
 
 void
-task_directory_clean(const char *home)
+task_directory_clean(const char *home, const struct apart *apart)
 {
 	char work[PATH_MAX];
 
 	if (identity_path(work, home, "work", NULL) == ERR_OK)
 		(void)!file_remove_dir(work, NULL);
+	if (apart && identity_path(work, apart->place, "work", NULL) == ERR_OK)
+		clean_apart(apart, work);
 }

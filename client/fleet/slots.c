@@ -32,7 +32,7 @@ equip(struct fleet_slots *s, const struct settings *settings, unsigned i, struct
 		return err_set(why, ERR_LIMIT, "path too long: %.80s", s->scratch);
 	enum err e = file_mkdirs(slot->home, 0700, why);
 	if (!e)
-		e = nursery_init(&s->nurseries[i], why);
+		e = nursery_init(&s->nurseries[i], NULL, why);
 	if (e)
 		return e;
 	slot->nursery = &s->nurseries[i];

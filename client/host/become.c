@@ -99,25 +99,34 @@ keep_words(const struct become *b)
 	return FIRST_WORDS + 2;
 }
 
-_Noreturn void
-become_program(const struct become *b)
+void
+become_itself(const struct become *b)
 {
-	const struct spawner_order *o = b->order;
-	int input = open("/dev/null", O_RDONLY);
+	struct why why;
+	int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
 	/* A session of its own: it cannot enter the agent's process group, and has no terminal. */
 	setsid();
 	restore_signals();
+	if (input < 0 || dup2(input, 0) < 0 || dup2(b->answer, 1) < 0 || dup2(b->output, 2) < 0)
+		_exit(SPAWNER_FAILED);
 	if (*b->group->path && !cgroup_enter(b->group))
 		give_up(b->group->path);
+	if (b->user && user_become(b->user, &why))
+		stay_away(&why);
+}
+
+_Noreturn void
+become_program(const struct become *b)
+{
+	const struct spawner_order *o = b->order;
+
+	close_range(keep_words(b), ~0U, 0);
 	/* Until it is the program, its files below /proc would be the superuser's. */
 	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 	go_first();
-	if (input < 0 || dup2(input, 0) < 0 || dup2(b->answer, 1) < 0 || dup2(b->output, 2) < 0)
-		_exit(SPAWNER_FAILED);
 	if (chdir(o->directory) != 0)
 		give_up(o->directory);
-	close_range(keep_words(b), ~0U, 0);
 	if (o->paths) {
 		confine(o);
 		sandbox(b->group);

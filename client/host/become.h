@@ -8,9 +8,12 @@ struct become {
 	int output, answer; /* standard error and standard output */
 	int in, out; /* what it reads as descriptor 3, and writes as 4; -1: nothing */
 	const struct cgroup *group; /* where it lives; empty: nowhere */
+	const struct user *user; /* NULL: its parent's */
 };
 
-/* In a child that has nothing else to do. What goes wrong stands in the program's output; the exit code is SPAWNER_FAILED then. */
+/* Both in a child that has nothing else to do, one after the other; from the first on, which looks at no order, it has the program's user
+ * and group. What goes wrong stands in the program's output; the exit code is SPAWNER_FAILED then. */
+void become_itself(const struct become *b);
 _Noreturn void become_program(const struct become *b);
 
 #endif

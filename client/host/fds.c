@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 union control {
 	struct cmsghdr head;
@@ -49,4 +50,14 @@ fds_receive(int from, void *data, size_t len, int *fds, size_t n)
 	if (c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len <= CMSG_LEN(n * sizeof(int)))
 		memcpy(fds, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
 	return got > 0;
+}
+
+void
+fds_close_from(unsigned first, int kept)
+{
+	if (kept > 0 && (unsigned)kept > first)
+		close_range(first, (unsigned)kept - 1, 0);
+	if (kept >= 0 && (unsigned)kept >= first)
+		first = (unsigned)kept + 1;
+	close_range(first, ~0U, 0);
 }

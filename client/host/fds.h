@@ -12,5 +12,7 @@
 ERR_MUST_USE enum err fds_send(int to, const void *data, size_t len, const int *fds, size_t n);
 /* Waits for one. What has not come of fds is -1; what has is closed on exec. False when the other end is gone. */
 bool fds_receive(int from, void *data, size_t len, int *fds, size_t n);
+/* Closes all from that one on but `kept` (-1: none). */
+void fds_close_from(unsigned first, int kept);
 
 #endif

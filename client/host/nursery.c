@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -12,12 +13,16 @@
 
 static const char gone[] = "the process that starts programs is gone: start rivulet again";
 
-/* One end of what connects the spawner with its owner comes as a file. */
-static _Noreturn void
-serve(int fd, const struct cgroup_place *place)
+/* What the nursery knows. */
+struct grounds {
+	const struct cgroup_place *place;
+	const struct apart *apart; /* NULL: programs have this process's user */
+};
+
+static void
+settle(int fd, const struct apart *apart)
 {
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC), end;
-	char none;
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	for (int i = 0; i < 3; i++)
 		dup2(null, i);
@@ -29,24 +34,47 @@ serve(int fd, const struct cgroup_place *place)
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	if (fd != 3)
 		dup2(fd, 3);
-	close_range(4, ~0U, 0);
+	fds_close_from(4, apart ? apart->fd : -1);
 	(void)!chdir("/");
-	while (fds_receive(3, &none, sizeof(none), &end, 1)) {
-		pid_t pid = end < 0 ? -1 : fork();
-		if (pid == 0) {
-			signal(SIGCHLD, SIG_DFL);
-			spawner_serve(end, place);
-		}
+}
+
+/* In a process of its own: nothing that was said is looked at before. */
+static _Noreturn void
+carry_out(int end, const struct apart_ask *ask, const struct grounds *g)
+{
+	signal(SIGCHLD, SIG_DFL);
+	if (ask->verb == APART_SPAWNER)
+		spawner_serve(end, g->place, g->apart);
+	if (g->apart)
+		apart_serve(end, g->apart, ask);
+	_exit(0);
+}
+
+/* One end of what connects the one that carries it out with who asked comes as a file. */
+static _Noreturn void
+serve(int fd, const struct grounds *g)
+{
+	struct apart_ask ask = {.name = ""};
+	int end;
+
+	settle(fd, g->apart);
+	if (g->apart && user_keep_rights(NULL))
+		_exit(1);
+	while (fds_receive(3, &ask, sizeof(ask), &end, 1)) {
+		if (end >= 0 && fork() == 0)
+			carry_out(end, &ask, g);
 		if (end >= 0)
 			close(end);
+		memset(&ask, 0, sizeof(ask));
 	}
 	_exit(0);
 }
 
 enum err
-nursery_init(struct nursery *n, struct why *why)
+nursery_init(struct nursery *n, struct apart *apart, struct why *why)
 {
 	struct cgroup_place place;
+	const struct grounds grounds = {&place, apart};
 	int ends[2];
 
 	n->fd = -1;
@@ -56,13 +84,18 @@ nursery_init(struct nursery *n, struct why *why)
 		return err_errno(why, "socketpair");
 	n->pid = fork();
 	if (n->pid == 0)
-		serve(ends[1], &place);
+		serve(ends[1], &grounds);
 	enum err e = n->pid < 0 ? err_errno(why, "fork") : ERR_OK;
 	close(ends[1]);
 	if (e)
 		close(ends[0]);
 	else
 		n->fd = ends[0];
+	if (!apart)
+		return e;
+	apart->nursery = n->fd;
+	if (!e && (e = user_drop_rights(why)))
+		nursery_deinit(n);
 	return e;
 }
 
@@ -80,13 +113,13 @@ nursery_deinit(struct nursery *n)
 enum err
 nursery_spawner(struct nursery *n, struct spawner *out, struct why *why)
 {
-	char none = 0;
+	const struct apart_ask ask = {.verb = APART_SPAWNER};
 	int ends[2];
 
 	*out = (struct spawner){.fd = -1};
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
 		return err_errno(why, "socketpair");
-	enum err e = fds_send(n->fd, &none, sizeof(none), &ends[1], 1);
+	enum err e = fds_send(n->fd, &ask, sizeof(ask), &ends[1], 1);
 	close(ends[1]);
 	if (e)
 		close(ends[0]);

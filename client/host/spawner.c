@@ -25,6 +25,8 @@
 #define ORDER_MAX (4u << 20)
 #define WATCH_MS 200 /* between two looks at the memory */
 #define TIDY_MS 1000 /* and at who else lives */
+#define WAIT_MS \
+	70000 /* for what is done as another user: longer than a tree is removed at a time */
 
 /* --- orders: a file without a name, and with it the ends to write to and to read from */
 
@@ -100,6 +102,7 @@ make_file(const struct spawner_order *o, int *fd, struct why *why)
 struct order {
 	struct spawner_order o;
 	char *text;
+	struct head head;
 	int fds[ORDER_FDS];
 };
 
@@ -107,6 +110,7 @@ struct spawner_process {
 	int fd; /* to the other end */
 	int children; /* readable when one has ended */
 	const struct cgroup_place *place;
+	const struct apart *apart; /* NULL: programs have this process's user */
 	struct shm shm; /* what is left there */
 };
 
@@ -136,15 +140,13 @@ take_paths(const char *p, uint32_t count)
 	return paths;
 }
 
-/* The text was made by this very program, so that it is what it says. */
+/* The text was made by this very program, so that it is what it says; and a process that has the program's user by now reads it. */
 static bool
 decode(struct order *order)
 {
-	struct head h;
-	const char *p = order->text;
+	const struct head h = order->head;
+	const char *p = order->text + sizeof(h);
 
-	memcpy(&h, p, sizeof(h));
-	p += sizeof(h);
 	order->o = (struct spawner_order){.memory_bytes = h.memory_bytes, .directory = p};
 	p += strlen(p) + 1;
 	if (h.has_but) {
@@ -163,7 +165,8 @@ read_order(struct order *order)
 {
 	struct stat st;
 
-	if (fstat(order->fds[ORDER_FILE], &st) != 0)
+	if (fstat(order->fds[ORDER_FILE], &st) != 0 || st.st_size < (off_t)sizeof(order->head) ||
+	    st.st_size > (off_t)ORDER_MAX)
 		return false;
 	size_t len = (size_t)st.st_size;
 	order->text = malloc(len);
@@ -171,23 +174,72 @@ read_order(struct order *order)
 	    decode(order);
 }
 
+/* All of it that this process looks at itself. */
+static bool
+read_head(struct order *order)
+{
+	return !file_pread(order->fds[ORDER_FILE], &order->head, sizeof(order->head), 0);
+}
+
 static void
 drop_order(struct order *order)
 {
-	free((void *)(size_t)order->o.argv);
-	free((void *)(size_t)order->o.environment);
-	free((void *)(size_t)order->o.paths);
-	free(order->text);
 	for (size_t i = 0; i < ORDER_FDS; i++)
 		if (order->fds[i] >= 0)
 			close(order->fds[i]);
 }
 
-/* Also what left its session and process group: it is our child when its parent has ended. */
-static void
-kill_all(pid_t group)
+/* --- as the user of programs */
+
+struct duty {
+	uint64_t (*work)(void *context);
+	void *context;
+};
+
+/* What it returns; `unknown` without an answer: programs of that user may end or stop the process that does it. */
+static uint64_t
+do_apart(const struct spawner_process *me, const struct duty *duty, uint64_t unknown)
 {
+	uint64_t answer = unknown;
+	int ends[2];
+
+	if (!me->apart)
+		return duty->work(duty->context);
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return unknown;
+	pid_t pid = fork();
+	if (pid == 0) {
+		answer = user_become(&me->apart->user, NULL) ? unknown : duty->work(duty->context);
+		_exit(write(ends[1], &answer, sizeof(answer)) < 0);
+	}
+	close(ends[1]);
+	struct pollfd p = {.fd = ends[0], .events = POLLIN};
+	while (pid > 0 && poll(&p, 1, WAIT_MS) < 0 && errno == EINTR)
+		;
+	if (pid > 0 && p.revents && read(ends[0], &answer, sizeof(answer)) != sizeof(answer))
+		answer = unknown;
+	close(ends[0]);
+	if (pid > 0)
+		kill(pid, SIGKILL);
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return answer;
+}
+
+/* --- the program */
+
+/* Also what left its session and process group: it is our child when its parent has ended. The group's first is still to be waited
+ * for, so that nobody else has its number. */
+static void
+kill_all(pid_t group, int *status)
+{
+	siginfo_t info;
+
+	while (waitid(P_PID, (id_t)group, &info, WEXITED | WNOWAIT) != 0 && errno == EINTR)
+		;
 	kill(-group, SIGKILL);
+	while (waitpid(group, status, 0) < 0 && errno == EINTR)
+		;
 	do
 		while (waitpid(-1, NULL, WNOHANG) > 0)
 			;
@@ -223,6 +275,29 @@ has_ended(int children, pid_t pid)
 	return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid;
 }
 
+struct measure {
+	pid_t root;
+	uint64_t cap;
+};
+
+static uint64_t
+measure(void *context)
+{
+	const struct measure *m = context;
+
+	return tree_memory_over(m->root, m->cap);
+}
+
+/* What processes share is seen by their user alone; here it is counted for each, which is enough to know that it is not too much. */
+static uint64_t
+memory_over(const struct spawner_process *me, uint64_t cap)
+{
+	struct measure m = {getpid(), cap};
+	uint64_t held = measure(&m);
+
+	return held && me->apart ? do_apart(me, &(struct duty){measure, &m}, held) : held;
+}
+
 /* Until it ends, or has more memory than it may: that, else 0. */
 static uint64_t
 watch(const struct spawner_process *me, pid_t pid, uint64_t cap)
@@ -239,7 +314,7 @@ watch(const struct spawner_process *me, pid_t pid, uint64_t cap)
 			break;
 		}
 		if (cap > 0)
-			held = tree_memory_over(getpid(), cap);
+			held = memory_over(me, cap);
 	}
 	return held;
 }
@@ -253,25 +328,37 @@ watch_memory(const struct spawner_process *me, pid_t pid, uint64_t cap, const st
 	return *group->path ? cgroup_memory_over(group) : held;
 }
 
+static _Noreturn void
+become(const struct spawner_process *me, struct order *order, const struct cgroup *group)
+{
+	const struct become b = {.order = &order->o,
+	    .output = order->fds[ORDER_OUTPUT],
+	    .answer = order->fds[ORDER_ANSWER],
+	    .in = order->fds[ORDER_IN],
+	    .out = order->fds[ORDER_OUT],
+	    .group = group,
+	    .user = me->apart ? &me->apart->user : NULL};
+
+	become_itself(&b);
+	if (!read_order(order))
+		_exit(SPAWNER_FAILED);
+	become_program(&b);
+}
+
 static struct spawner_end
 run_program(const struct spawner_process *me, struct order *order)
 {
 	struct spawner_end end = {.status = SPAWNER_FAILED << 8};
 	struct cgroup group = {.path = ""};
-	bool readable = read_order(order);
+	bool readable = read_head(order);
+	uint64_t cap = order->head.memory_bytes;
 
 	if (readable)
-		(void)!cgroup_make(&group, me->place, order->o.memory_bytes, NULL);
+		(void)!cgroup_make(&group, me->place, cap, NULL);
 	pid_t pid = readable ? fork() : -1;
 
 	if (pid == 0)
-		become_program(&(struct become){.order = &order->o,
-		    .output = order->fds[ORDER_OUTPUT],
-		    .answer = order->fds[ORDER_ANSWER],
-		    .in = order->fds[ORDER_IN],
-		    .out = order->fds[ORDER_OUT],
-		    .group = &group});
-	uint64_t cap = order->o.memory_bytes;
+		become(me, order, &group);
 	drop_order(order);
 	if (pid < 0) {
 		cgroup_end(&group);
@@ -280,11 +367,26 @@ run_program(const struct spawner_process *me, struct order *order)
 	end.memory = watch_memory(me, pid, cap, &group);
 	if (end.memory > 0)
 		kill(pid, SIGKILL);
-	while (waitpid(pid, &end.status, 0) < 0 && errno == EINTR)
-		;
-	kill_all(pid);
+	kill_all(pid, &end.status);
 	cgroup_end(&group);
 	return end;
+}
+
+static uint64_t
+end_shm(void *shm)
+{
+	return shm_end(shm);
+}
+
+/* False: it is to be called again. It removes what is of its caller's user; the lock is this process's as well. */
+static bool
+tidy_shm(struct spawner_process *me)
+{
+	bool done = me->shm.fd < 0 || do_apart(me, &(struct duty){end_shm, &me->shm}, false);
+
+	if (done)
+		shm_deinit(&me->shm);
+	return done;
 }
 
 static struct spawner_end
@@ -292,7 +394,7 @@ carry_out(struct spawner_process *me, struct order *order)
 {
 	shm_begin(&me->shm, SHM_DIRECTORY);
 	struct spawner_end end = run_program(me, order);
-	(void)shm_end(&me->shm);
+	(void)tidy_shm(me);
 	return end;
 }
 
@@ -307,7 +409,7 @@ settle(struct spawner_process *me, int fd)
 		dup2(null, i);
 	if (fd != 3)
 		dup2(fd, 3);
-	close_range(4, ~0U, 0);
+	fds_close_from(4, me->apart ? me->apart->fd : -1);
 	fcntl(3, F_SETFD, FD_CLOEXEC);
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
@@ -334,14 +436,14 @@ tidy_up(struct spawner_process *me)
 {
 	struct pollfd p = {.fd = me->fd, .events = POLLIN};
 
-	while (!shm_end(&me->shm) && poll(&p, 1, TIDY_MS) == 0)
+	while (!tidy_shm(me) && poll(&p, 1, TIDY_MS) == 0)
 		;
 }
 
 _Noreturn void
-spawner_serve(int fd, const struct cgroup_place *place)
+spawner_serve(int fd, const struct cgroup_place *place, const struct apart *apart)
 {
-	struct spawner_process me = {.place = place, .shm = {.fd = -1}};
+	struct spawner_process me = {.place = place, .apart = apart, .shm = {.fd = -1}};
 	struct order order;
 	int sig = 0;
 
@@ -372,7 +474,7 @@ spawner_init(struct spawner *s, struct why *why)
 		return err_errno(why, "socketpair");
 	s->pid = fork();
 	if (s->pid == 0)
-		spawner_serve(ends[1], &(struct cgroup_place){.path = ""});
+		spawner_serve(ends[1], &(struct cgroup_place){.path = ""}, NULL);
 	enum err e = s->pid < 0 ? err_errno(why, "fork") : ERR_OK;
 	close(ends[1]);
 	if (e)

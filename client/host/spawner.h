@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "apart.h"
 #include "cgroup.h"
 #include "err.h"
 
@@ -58,7 +59,8 @@ ERR_MUST_USE enum err spawner_start(
 void spawner_signal(struct spawner *s, int signal);
 /* ERR_AGAIN while it runs, ERR_CLOSED if the process is gone. When it ended, so did all that it had started. Does not block. */
 ERR_MUST_USE enum err spawner_ended(struct spawner *s, struct spawner_end *out);
-/* What a new process becomes, at the other end of fd. place: where programs get control groups of their own; may be empty. */
-_Noreturn void spawner_serve(int fd, const struct cgroup_place *place);
+/* What a new process becomes, at the other end of fd. place: where programs get control groups of their own; may be empty. apart: whose
+ * user they get; NULL: that of this process. */
+_Noreturn void spawner_serve(int fd, const struct cgroup_place *place, const struct apart *apart);
 
 #endif

@@ -2,17 +2,20 @@
 #include "bytes.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <unistd.h>
 
 struct process {
 	pid_t pid, parent;
 	uint64_t resident; /* bytes */
 	uint64_t ticks; /* of processors, with those of children that ended */
+	unsigned long long started; /* with the pid, no other process has it */
 	bool below; /* the root */
 };
 
@@ -21,15 +24,15 @@ struct tree {
 	size_t count, room;
 };
 
-/* /proc/PID/stat: "PID (NAME) STATE PARENT ..."; the name may hold anything, the 14th to 17th fields are ticks, the 24th is resident
- * pages. */
+/* /proc/PID/stat: "PID (NAME) STATE PARENT ..."; the name may hold anything, the 14th to 17th fields are ticks, the 22nd is when it
+ * started, the 24th is resident pages. */
 static bool
 read_process(struct process *out, const char *pid)
 {
 	char path[64], text[1024];
 	int parent;
 	long pages;
-	unsigned long long user, system;
+	unsigned long long user, system, started;
 	long long waited_user, waited_system;
 
 	snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
@@ -43,11 +46,12 @@ read_process(struct process *out, const char *pid)
 	if (!p ||
 	    sscanf(p + 1,
 		" %*c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu %llu %lld %lld %*s %*s %*s %*s "
-		"%*s %*s %ld",
-		&parent, &user, &system, &waited_user, &waited_system, &pages) != 6)
+		"%llu %*s %ld",
+		&parent, &user, &system, &waited_user, &waited_system, &started, &pages) != 7)
 		return false;
 	*out = (struct process){.pid = (pid_t)strtol(pid, NULL, 10),
 	    .parent = parent,
+	    .started = started,
 	    .ticks = user + system + (uint64_t)waited_user + (uint64_t)waited_system,
 	    .resident = (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE)};
 	return true;
@@ -104,6 +108,23 @@ list(pid_t root)
 	return t;
 }
 
+/* It, and nobody who has its number by now. */
+static bool
+kill_one(const struct process *p)
+{
+	char pid[24];
+	struct process now;
+	int fd = pidfd_open(p->pid, 0);
+
+	if (fd < 0)
+		return errno == ENOSYS && kill(p->pid, SIGKILL) == 0;
+	snprintf(pid, sizeof(pid), "%d", (int)p->pid);
+	bool done = read_process(&now, pid) && now.started == p->started &&
+	    pidfd_send_signal(fd, SIGKILL, NULL, 0) == 0;
+	close(fd);
+	return done;
+}
+
 unsigned
 tree_kill(pid_t root)
 {
@@ -111,7 +132,7 @@ tree_kill(pid_t root)
 	unsigned n = 0;
 
 	for (size_t i = 0; i < t.count; i++)
-		if (t.items[i].below && kill(t.items[i].pid, SIGKILL) == 0)
+		if (t.items[i].below && kill_one(&t.items[i]))
 			n++;
 	free(t.items);
 	return n;

@@ -144,7 +144,7 @@ programs(void)
 	/* As it was given away. */
 	NEED(put(group, "cgroup.subtree_control", "-memory -pids"));
 	NEED(put(group, "cgroup.procs", "0"));
-	NEED(!nursery_init(&n, &why) && !nursery_spawner(&n, &s, &why));
+	NEED(!nursery_init(&n, NULL, &why) && !nursery_spawner(&n, &s, &why));
 	const struct child_options o = {.spawner = &s,
 	    .order = {
 		.argv = argv, .environment = environment, .directory = "/", .memory_bytes = MOST}};

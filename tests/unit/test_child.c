@@ -208,7 +208,7 @@ test_nursery(void **state)
 	    .answer = 2};
 
 	(void)state;
-	assert_int_equal(nursery_init(&n, NULL), ERR_OK);
+	assert_int_equal(nursery_init(&n, NULL, NULL), ERR_OK);
 	assert_int_equal(nursery_spawner(&n, &one, NULL), ERR_OK);
 	assert_int_equal(nursery_spawner(&n, &two, NULL), ERR_OK);
 	assert_int_equal(spawner_start(&one, &order, NULL), ERR_OK);
