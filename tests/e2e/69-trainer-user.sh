@@ -238,6 +238,9 @@ cat >>"$home/rivulet.conf" <<-END
 	[trainer free]
 	exec = $python $place/bin/attack.py $place/target $place/out/free
 	confine = no
+	[trainer hostile]
+	exec = $place/bin/hostile_trainer $place/target.hostile $place/out/hostile
+	write = $place/out
 	[trainer stays]
 	exec = $python $place/bin/stays.py $place/out/stays
 	write = $place/out
@@ -317,6 +320,15 @@ chmod 640 "$place/more"
 left=/dev/shm/rivulet-left-$$
 [ -k /dev/shm ] || left=$place/out/left
 echo "{\"home\": \"$home\", \"agent\": $agent, \"nursery\": $nursery, \"uid\": $one, \"sockets\": \"$place/sockets\", \"more\": \"$place/more\", \"place\": \"$state/rivulet-test-one\", \"left\": \"$left\"}" >"$place/target"
+hostile=
+if [ -x "$BUILD/tests/tools/hostile_trainer" ] && grep -q 'through seccomp filters' "$FLEET/said" && grep -q 'confined by Landlock' "$FLEET/said"; then
+	hostile=hostile
+	cp "$BUILD/tests/tools/hostile_trainer" "$place/bin"
+	landlock=$(sed -n 's/.*by Landlock \([0-9]*\).*/\1/p' "$FLEET/said")
+	echo "$agent $(ps -o pgid= -p "$agent" | tr -d ' ') none $landlock $home" >"$place/target.hostile"
+else
+	echo "skipped: hostile_trainer, for this kernel has no Landlock or no seccomp filters, or it was not built"
+fi
 snapshot() {
 	for f in . key.pem cert.pem ca.pem device.json rivulet.conf outbox; do
 		stat -c '%n %a %u %g %i' "$home/$f"
@@ -331,11 +343,12 @@ snapshot() {
 	stat -c '%n %a %u %g %i' $state/rivulet-test-one $state/rivulet-test-one/*
 }
 snapshot >"$FLEET/before"
-for how in free bound; do
+for how in free bound $hostile; do
 	done_by $how 2
 	[ -s "$place/out/$how" ] || fleet_fail "no results of $how"
 	! grep SUCCEEDED "$place/out/$how" || fleet_fail "$how: a trainer got what it should not"
 	[ "$(sed -n 's/ attacks$//p' "$place/out/$how")" -ge 120 ] || fleet_fail "$how: $(tail -n 1 "$place/out/$how")"
+	[ $how != hostile ] || { echo "ok: $(tail -n 1 "$place/out/$how"), $how"; continue; }
 	for set in "Uid:$trainer $trainer $trainer $trainer" "Gid:$group $group $group $group" "NoNewPrivs:1" "CapInh:0000000000000000" \
 		"CapPrm:0000000000000000" "CapEff:0000000000000000" "CapAmb:0000000000000000" "Groups:64103 "; do
 		[ "$(sed -n "s/^${set%%:*}:[[:space:]]*//p" "$place/out/$how.status" | tr '\t' ' ')" = "${set#*:}" ] ||
@@ -386,7 +399,7 @@ work_empty || fleet_fail "left in work/: $(ls $state/rivulet-test-one/work)"
 : >"$place/out/stays"
 fleet_run one --trainer-user
 within 20 running 2 || fleet_fail "no trainer"
-kill -KILL "$AGENT_PID"
+fleet_kill KILL "$AGENT_PID"
 within 10 none_left stays.py || fleet_fail "a trainer outlives its agent"
 within 10 none_left 'rivulet trainer' || fleet_fail "a trainer outlives its agent"
 ! work_empty || fleet_fail "nothing was left by a killed agent"
@@ -396,9 +409,10 @@ within 20 work_empty || fleet_fail "left in work/ after a start: $(ls $state/riv
 fleet_kill TERM "$AGENT_PID"
 : >"$place/out/stays"
 printf '[limits]\nseconds_per_round = 1\n' >>"$home/rivulet.conf"
+late=$(grep -c 'task.aborted.*reason=deadline' "$FLEET/one.log")
 fleet_run one --trainer-user
 job_by stays 1 second
-within 30 grep -q 'task.aborted.*reason=deadline' "$FLEET/one.log" || fleet_fail "no deadline"
+[ "$(log_lines $((late + 1)) "$FLEET/one.log" 'task.aborted.*reason=deadline')" -gt "$late" ] && running 2 || fleet_fail "no deadline"
 stop_job
 fleet_end
 none_left stays.py || fleet_fail "a trainer outlives its agent"

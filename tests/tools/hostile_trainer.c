@@ -1,6 +1,6 @@
 /* A trainer that tries to get at the agent, for tests/e2e/69-hostile-trainer.sh: "hostile_trainer TARGET RESULTS", in a task's
  * directory. TARGET is a file with the agent's process number, its process group, the name of an abstract
- * socket of somebody else, and the version of Landlock.
+ * socket of somebody else, the version of Landlock and, where the task does not lie in it, the agent's home.
  * RESULTS takes a line for each attack: its name, and "failed", "void" (answered as if it was done: whoever looks at the home
  * says whether it was), or "SUCCEEDED". It leaves a good report, and much else. */
 #include <dirent.h>
@@ -491,16 +491,19 @@ static bool
 find(const char *target)
 {
 	FILE *f = fopen(target, "re");
-	bool found =
-	    f && fscanf(f, "%ld %ld %63s %d", &my.agent, &my.group, my.socket, &my.landlock) == 4;
+	bool found = f &&
+	    fscanf(f, "%ld %ld %63s %d %1023s", &my.agent, &my.group, my.socket, &my.landlock,
+		my.home) >= 4;
 
 	if (f)
 		fclose(f);
 	if (!getcwd(my.task, sizeof(my.task)))
 		return false;
-	snprintf(my.home, sizeof(my.home), "%s", my.task);
-	for (int i = 0; i < 2; i++)
-		*strrchr(my.home, '/') = '\0';
+	if (!*my.home) {
+		snprintf(my.home, sizeof(my.home), "%s", my.task);
+		for (int i = 0; i < 2; i++)
+			*strrchr(my.home, '/') = '\0';
+	}
 	snprintf(my.key, sizeof(my.key), "%s/key.pem", my.home);
 	snprintf(my.cache, sizeof(my.cache), "%s", getenv("HOME") ? getenv("HOME") : "");
 	return found;
