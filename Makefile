@@ -349,7 +349,7 @@ DOCUMENTS := README.md $(wildcard docs/*.md docs/*.svg examples/*) wire/FORMAT.m
 DOCDIR     = $(DESTDIR)$(PREFIX)/share/doc/rivulet
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include \
-	    $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/lib/sysusers.d $(DESTDIR)$(PREFIX)/lib/tmpfiles.d \
+	    $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/lib/sysusers.d $(DESTDIR)$(PREFIX)/lib/tmpfiles.d $(DESTDIR)$(PREFIX)/share/rivulet \
 	    $(addprefix $(DOCDIR)/,$(sort $(dir $(DOCUMENTS))))
 	install -m 755 $(BUILD)/rivuletd $(BUILD)/rivulet $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(BUILD)/librivulet.a $(DESTDIR)$(PREFIX)/lib
@@ -358,6 +358,7 @@ install: all
 	install -m 644 client/device/rivulet.h $(DESTDIR)$(PREFIX)/include
 	for u in systemd/*.service; do sed 's,/usr/local/bin,$(PREFIX)/bin,' $$u > \
 	    $(DESTDIR)$(PREFIX)/lib/systemd/system/$${u##*/} || exit 1; done
+	sed 's,/usr/local/bin,$(PREFIX)/bin,' systemd/trainer-user.conf > $(DESTDIR)$(PREFIX)/share/rivulet/trainer-user.conf
 	install -m 644 systemd/rivulet.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/rivulet.conf
 	install -m 644 systemd/rivulet.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/rivulet.conf
 	sed 's,@PREFIX@,$(PREFIX),;s,@VERSION@,$(VERSION),;s#@LIBS@#$(LIBS_DEVICE)#' \

@@ -52,7 +52,7 @@ as() {
 		set -- $(realpath "$3") "\$@"
 		rights=-all
 		[ "\$2" != run ] || rights=${4:--all}
-		exec setpriv --reuid=$2 --regid=$2 --groups=${GROUPS_OF:-$group,64103,64104} --inh-caps=\$rights --ambient-caps=\$rights --bounding-set=\$rights "\$@"
+		exec setpriv --no-new-privs --reuid=$2 --regid=$2 --groups=${GROUPS_OF:-$group,64103,64104} --inh-caps=\$rights --ambient-caps=\$rights --bounding-set=\$rights "\$@"
 	END
 	chmod 755 "$place/$1"
 }

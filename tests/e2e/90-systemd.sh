@@ -37,7 +37,7 @@ allowed() { # allowed UNIT: the calls that its filter lets through, sets resolve
 	while grep -q '^@' "$dir/words"; do
 		for set in $(grep '^@' "$dir/words"); do
 			systemd-analyze syscall-filter "$set"
-		done | sed -n 's/^  *\([@a-z0-9_]*\)$/\1/p' >"$dir/more"
+		done | sed -n 's/^  *\([@a-z0-9_-]*\)$/\1/p' >"$dir/more"
 		{ grep -v '^@' "$dir/words" || true; cat "$dir/more"; } >"$dir/next"
 		mv "$dir/next" "$dir/words"
 	done
@@ -54,6 +54,26 @@ allowed rivulet.service | grep -qx seccomp || { echo "rivulet.service: seccomp i
 # Trainers: a control group each, and a bounded place for shared memory of their own.
 grep -qx 'Delegate=memory pids' systemd/rivulet.service && ! grep -q '^ProtectControlGroups=[^n]' systemd/rivulet.service &&
 	grep -q '^TemporaryFileSystem=/dev/shm:.*size=[0-9]' systemd/rivulet.service || { echo "rivulet.service: trainers are not bounded"; exit 1; }
+
+# Trainers with a user of their own: three capabilities and no more, calls that they need, a user and directories that are made.
+mkdir "$dir/rivulet.service.d"
+sed "s,/usr/local/bin,$(realpath "$BUILD")," systemd/trainer-user.conf >"$dir/rivulet.service.d/trainer-user.conf"
+SYSTEMD_LOG_LEVEL=warning systemd-analyze verify --man=no "$dir/rivulet.service" >"$dir/said" 2>&1 || { cat "$dir/said"; exit 1; }
+if grep -E 'rivulet\.service|trainer-user' "$dir/said"; then
+	exit 1
+fi
+for line in AmbientCapabilities CapabilityBoundingSet; do
+	grep -qx "$line=CAP_SETUID CAP_SETGID CAP_KILL" systemd/trainer-user.conf || { echo "trainer-user.conf: $line is another"; exit 1; }
+done
+allowed rivulet.service >"$dir/calls"
+for call in setresuid setresgid setgroups capset fchown fchmod pidfd_open pidfd_send_signal flock; do
+	grep -qx $call "$dir/calls" || { echo "rivulet.service: $call is refused"; exit 1; }
+done
+grep -qx "SupplementaryGroups=$(sed -n 's/^u \(rivulet-trainer\) .*/\1/p' systemd/rivulet.sysusers)" systemd/trainer-user.conf ||
+	{ echo "trainer-user.conf: another group than rivulet.sysusers makes"; exit 1; }
+grep -qx 'd /var/lib/rivulet-trainer/rivulet-device 0750 rivulet-device rivulet-trainer' systemd/rivulet.tmpfiles &&
+	grep -qx 'd /var/lib/rivulet-trainer 0755 root root' systemd/rivulet.tmpfiles &&
+	grep -qx 'ReadWritePaths=-/var/lib/rivulet-trainer/rivulet-device' systemd/trainer-user.conf || { echo "rivulet.tmpfiles does not make what trainer-user.conf names"; exit 1; }
 
 # What only a person can mend stops the units: the programs' own number for it.
 printf '[server]\nlistn = 1\n' >"$dir/bad.conf"

@@ -17,12 +17,13 @@ for f in bin/rivuletd bin/rivulet; do
 done
 "$root/bin/rivuletd" --version | grep -q ', schema [1-9]'
 for f in lib/librivulet.a lib/librivulet.so lib/librivulet.so.1 include/rivulet.h lib/pkgconfig/rivulet.pc share/doc/rivulet/README.md share/doc/rivulet/examples/pumps.json \
-	lib/sysusers.d/rivulet.conf lib/tmpfiles.d/rivulet.conf; do
+	lib/sysusers.d/rivulet.conf lib/tmpfiles.d/rivulet.conf share/rivulet/trainer-user.conf; do
 	[ -s "$root/$f" ] || { echo "$f was not installed"; exit 1; }
 done
 for unit in rivuletd rivulet; do
 	grep -q "^ExecStart=/opt/rivulet/bin/$unit " "$root/lib/systemd/system/$unit.service"
 done
+grep -q '^ExecStart=/opt/rivulet/bin/rivulet run ' "$root/share/rivulet/trainer-user.conf"
 
 # A compiler that does not know a flag goes without it, and keeps the others.
 cat >"$dir/cc" <<'END'
