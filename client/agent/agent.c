@@ -30,7 +30,6 @@ struct agent {
 	struct document jobs[JOBS_KNOWN]; /* a ring: of jobs that a gate was asked about */
 	size_t next_job;
 	struct nursery *nursery;
-	const struct apart *apart; /* the user of programs; NULL: this process's */
 	struct spawner spawner;
 	struct companions companions;
 	struct owner_check check;
@@ -191,7 +190,7 @@ train(struct agent *a, struct why *why)
 	struct trainer_in in = {.work = w,
 	    .settings = settings,
 	    .home = device_home(a->r),
-	    .apart = a->apart,
+	    .apart = a->nursery->apart,
 	    .device = session_device(device_session(a->r)),
 	    .spawner = &a->spawner,
 	    .seconds = work_budget(w, settings->seconds_per_round),
@@ -199,7 +198,6 @@ train(struct agent *a, struct why *why)
 	    .companions = &a->companions,
 	    .stop = stop_training,
 	    .context = a};
-
 	struct data_hand hand = {.drawn = false};
 
 	a->out.abort = ABORT_NO_DATA;
@@ -437,7 +435,7 @@ set_check(struct agent *a, struct why *why)
 	enum err e = a->checker.fd < 0 ? nursery_spawner(a->nursery, &a->checker, why) : ERR_OK;
 	a->check = (struct owner_check){.settings = s,
 	    .home = device_home(a->r),
-	    .apart = a->apart,
+	    .apart = a->nursery->apart,
 	    .spawner = &a->checker,
 	    .stop = told_to_end,
 	    .context = a};
@@ -461,11 +459,11 @@ open_device(struct agent *a, char *why, size_t why_size)
 	}
 	device_consider(a->r, consider, a);
 	device_interrupt(a->r, interrupt, a);
-	task_directory_clean(device_home(a->r), a->apart);
+	task_directory_clean(device_home(a->r), a->nursery->apart);
 	companions_init(&a->companions,
 	    &(struct companion_place){.settings = device_settings(a->r),
 		.home = device_home(a->r),
-		.apart = a->apart,
+		.apart = a->nursery->apart,
 		.nursery = a->nursery,
 		.events = device_events(a->r)});
 	stock_init(&a->stock, device_settings(a->r));
@@ -476,7 +474,7 @@ open_device(struct agent *a, char *why, size_t why_size)
 	    &(struct trainer_offer){.settings = device_settings(a->r),
 		.events = device_events(a->r),
 		.home = device_home(a->r),
-		.apart = a->apart,
+		.apart = a->nursery->apart,
 		.spawner = &a->spawner,
 		.stop = device_cancelled,
 		.context = a->r});
@@ -553,8 +551,7 @@ serve(struct agent *a, char *why, size_t why_size)
 }
 
 static int
-run(const struct agent_options *options, struct nursery *nursery, const struct apart *apart,
-    char *why, size_t why_size)
+run(const struct agent_options *options, struct nursery *nursery, char *why, size_t why_size)
 {
 	struct agent *a = calloc(1, sizeof(*a));
 	struct why inner = {""};
@@ -564,7 +561,6 @@ run(const struct agent_options *options, struct nursery *nursery, const struct a
 		return RIVULET_NOMEM;
 	a->options = options;
 	a->nursery = nursery;
-	a->apart = apart;
 	a->checker.fd = -1;
 	/* Nobody of the same user may look into this process. */
 	if (nursery_spawner(nursery, &a->spawner, &inner) ||
@@ -596,7 +592,7 @@ agent_run(const struct agent_options *options, char *why, size_t why_size)
 		snprintf(why, why_size, "%s", inner.text);
 		return RIVULET_IO;
 	}
-	int rc = run(options, &nursery, own, why, why_size);
+	int rc = run(options, &nursery, why, why_size);
 	nursery_deinit(&nursery);
 	if (own)
 		apart_deinit(own);

@@ -77,7 +77,7 @@ nursery_init(struct nursery *n, struct apart *apart, struct why *why)
 	const struct grounds grounds = {&place, apart};
 	int ends[2];
 
-	n->fd = -1;
+	*n = (struct nursery){.fd = -1, .apart = apart};
 	/* Before there are others to move. Without groups much holds as well. */
 	(void)!cgroup_prepare(&place, "/proc", "/sys/fs/cgroup", NULL);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)

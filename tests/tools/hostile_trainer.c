@@ -176,6 +176,12 @@ change_files(void)
 	snprintf(other, sizeof(other), "%s/inner", my.cache);
 	(void)!mkdir(other, 0700);
 	FAILS("move from the cache", rename(other, "inner"));
+	FAILS("move from the cache to the home", rename(other, in_home("new")));
+	FAILS("exchange with the cache",
+	    syscall(SYS_renameat2, AT_FDCWD, other, AT_FDCWD, in_home("outbox"), 2));
+	strcat(other, "/key");
+	FAILS("move the key to the cache", rename(my.key, other));
+	FAILS("link the key to the cache", link(my.key, other));
 	FAILS("account to a file", syscall(SYS_acct, in_home("new")));
 	(void)!mkdir("own", 0700);
 	FAILS("move between directories", rename("task.json", "own/task.json"));

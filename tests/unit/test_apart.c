@@ -166,21 +166,13 @@ ask_for(const struct apart *a, uint32_t verb, const char *name, const char *belo
 	return (int)ask(a, &about, NULL);
 }
 
+/* A directory of a task, in which the other leaves what it likes. */
 static int
-serve_asks(struct apart *a)
+empty_and_show(struct apart *a, struct nursery *n)
 {
-	struct nursery n;
 	char said[512], script[512], path[128];
 	struct stat st;
 
-	NEED(!open_place(a, top, "one", NULL) && !make_folders(a, NULL));
-	NEED(!nursery_init(&n, a, NULL));
-	NEED(user_check_rights(NULL) == ERR_DENIED);
-	NEED(say(&n, "id -u; id -g; grep -cE '^Cap(Inh|Prm|Eff|Amb):.0+$' /proc/self/status", said,
-	    sizeof(said)));
-	NEED(strcmp(said, "64102\n64102\n4\n") == 0);
-
-	/* A directory of a task, in which the other leaves what it likes. */
 	snprintf(path, sizeof(path), "%s/one/work/task", top);
 	NEED(mkdir(path, 0700) == 0 && !apart_give_path(a, path, true, NULL));
 	snprintf(script, sizeof(script),
@@ -188,7 +180,7 @@ serve_asks(struct apart *a)
 	    "d && "
 	    "ln -s /etc link && mkfifo -m 0 pipe",
 	    path);
-	NEED(say(&n, script, said, sizeof(said)));
+	NEED(say(n, script, said, sizeof(said)));
 	snprintf(script, sizeof(script), "%s/report", path);
 	NEED(open(script, O_RDONLY) < 0 && errno == EACCES);
 	NEED(!apart_show(a, path, NULL));
@@ -203,38 +195,68 @@ serve_asks(struct apart *a)
 	NEED(stat(script, &st) == 0);
 	NEED(!apart_empty(a, path, NULL) && rmdir(path) == 0);
 	NEED(!apart_empty(a, path, NULL));
+	return 0;
+}
 
-	/* A cache: its place for temporary files is made anew, the rest stays. */
+/* Its place for temporary files is made anew, the rest stays. */
+static int
+keep_cache(struct apart *a, struct nursery *n)
+{
+	char said[512], script[512], path[128];
+
 	snprintf(path, sizeof(path), "%s/one/trainers/x", top);
 	NEED(mkdir(path, 0700) == 0 && !apart_give_path(a, path, true, NULL));
 	NEED(!apart_cache(a, "x", NULL));
 	snprintf(script, sizeof(script), "cd %s && touch kept tmp/gone && chmod 0 tmp", path);
-	NEED(say(&n, script, said, sizeof(said)) && !apart_cache(a, "x", NULL));
+	NEED(say(n, script, said, sizeof(said)) && !apart_cache(a, "x", NULL));
 	snprintf(script, sizeof(script), "ls %s/* && [ ! -w %s/one ]", path, top);
-	NEED(say(&n, script, said, sizeof(said)) && strstr(said, "kept") && !strstr(said, "gone"));
+	NEED(say(n, script, said, sizeof(said)) && strstr(said, "kept") && !strstr(said, "gone"));
 	snprintf(script, sizeof(script), "rm -r %s/*", path);
-	NEED(say(&n, script, said, sizeof(said)));
+	NEED(say(n, script, said, sizeof(said)));
+	return 0;
+}
 
-	/* Killed by the one that may. */
+/* By the one that may. */
+static int
+end_program(struct nursery *n)
+{
 	const char *const argv[] = {"sleep", "1000", NULL};
-	struct spawner s;
-	struct spawner_end end;
-	NEED(!nursery_spawner(&n, &s, NULL));
 	const struct spawner_order order = {.argv = argv,
 	    .environment = (const char *const *)(size_t)environ,
 	    .directory = "/",
 	    .output = 2,
 	    .answer = 2};
-	NEED(!spawner_start(&s, &order, NULL));
+	struct spawner s;
+	struct spawner_end end;
+
+	NEED(!nursery_spawner(n, &s, NULL) && !spawner_start(&s, &order, NULL));
 	spawner_signal(&s, SIGTERM);
 	while (spawner_ended(&s, &end) == ERR_AGAIN)
 		usleep(1000);
 	NEED(WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGTERM);
 	spawner_deinit(&s);
+	return 0;
+}
+
+static int
+serve_asks(struct apart *a)
+{
+	struct nursery n;
+	char said[512];
+
+	NEED(!open_place(a, top, "one", NULL) && !make_folders(a, NULL));
+	NEED(!nursery_init(&n, a, NULL));
+	NEED(user_check_rights(NULL) == ERR_DENIED);
+	NEED(say(&n, "id -u; id -g; grep -cE '^Cap(Inh|Prm|Eff|Amb):.0+$' /proc/self/status", said,
+	    sizeof(said)));
+	NEED(strcmp(said, "64102\n64102\n4\n") == 0);
+	int line = empty_and_show(a, &n);
+	line = line ? line : keep_cache(a, &n);
+	line = line ? line : end_program(&n);
 	nursery_deinit(&n);
 	NEED(ask_for(a, APART_EMPTY, "task", "") == ERR_CLOSED);
 	apart_deinit(a);
-	return 0;
+	return line;
 }
 
 static void
