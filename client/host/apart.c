@@ -27,7 +27,7 @@
 #define REMEDY "; see the drop-in trainer-user.conf"
 #define FIRST_FREE 64 /* above the descriptors that processes of a nursery have */
 #define FILES_MAX 4096 /* of a directory that are shown */
-#define LOCK_TRIES 200
+#define LOCK_TRIES 100
 #define LOCK_PAUSE_MS 50
 #define ANSWER_MS ((WILD_REMOVE_S + 10) * 1000)
 

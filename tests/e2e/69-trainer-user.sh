@@ -164,7 +164,8 @@ def leave(where):
     os.makedirs(where + "/closed/inner")
     open(where + "/closed/inner/file", "w").close()
     at = os.open(where, os.O_RDONLY)
-    for i in range(3000):
+    # Landlock looks at all directories above.
+    for i in range(3000 if sys.argv[2].endswith("free") else 300):
         os.mkdir("d", dir_fd=at)
         below = os.open("d", os.O_RDONLY, dir_fd=at)
         if i % 5 == 4:
@@ -344,7 +345,7 @@ snapshot() {
 }
 snapshot >"$FLEET/before"
 for how in free bound $hostile; do
-	done_by $how 2
+	done_by $how $([ $how = hostile ] && echo 1 || echo 2)
 	[ -s "$place/out/$how" ] || fleet_fail "no results of $how"
 	! grep SUCCEEDED "$place/out/$how" || fleet_fail "$how: a trainer got what it should not"
 	[ "$(sed -n 's/ attacks$//p' "$place/out/$how")" -ge 120 ] || fleet_fail "$how: $(tail -n 1 "$place/out/$how")"
