@@ -385,8 +385,8 @@ void engine_folded(struct engine *g, const struct engine_fold *f, const struct e
 void engine_drop_leftover(const struct services *s, const uint8_t model[32]);
 /* The difference that leads to this model goes: no more tasks name it. */
 void engine_steps_gone(struct engine *g, const uint8_t job[16], const uint8_t model[32]);
-/* The fold itself failed. If that passes (health_passes), the round is folded again after a pause; else (a damaged delta or model)
- * the job is paused with the reason and the round stays open. */
+/* The fold itself failed. If that passes (health_passes) and is no fault of the file in *lack, the round is folded again after a pause;
+ * else (a delta or model that is damaged or cannot be read) the job waits, or is paused, with the reason, and the round stays open. */
 void engine_fold_failed(struct engine *g, const struct engine_fold *f,
     const struct engine_lack *lack, enum err e, const struct why *why);
 /* Whoever got f from engine_start's fold is done with it, and with what belongs to its round. */

@@ -189,7 +189,7 @@ if [ -n "$shim" ]; then
 	accepted
 	# A round that is not folded for one fault, and folded, but its row not written, for another.
 	submit commit 1
-	faults "read EIO $FLEET/state/spool"
+	faults "write EIO $FLEET/state/models"
 	start_agent
 	within 30 not_ready disk-error || fleet_fail "commit: /readyz says $(curl_admin /readyz)"
 	within 10 waits_to_fold || fleet_fail "commit: $(curl_admin "/v1/jobs/$JOB")"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # One bit of a coordinator's state flips: `rivuletd check` finds it, or it cannot matter, and a coordinator that is started on it does
-# nothing wrong silently. FLIPS=2000 for all of it, SEED=n for the same ones again.
+# nothing wrong silently. Likewise a value of another kind or length in a row. FLIPS=2000 ODD=0 for all of it, SEED=n for the same ones again.
 set -u
 umask 077
 FLEET_NAME=34-flips
@@ -63,3 +63,5 @@ mv "$FLEET/state" "$FLEET/stopped"
 export FLEET CONF="$FLEET/rivuletd.conf" CONF_STATE="$FLEET/state" CONF_SOCK="$FLEET/admin.sock" TEST_PATIENCE
 python3 -S -E tests/tools/flips.py "$RIVULETD" "$FLEET/killed" "$FLEET/stopped" >"$FLEET/flips" || fleet_fail "$(cat "$FLEET/flips")"
 cat "$FLEET/flips"
+python3 -S -E tests/tools/odd_rows.py "$RIVULETD" "$FLEET/stopped" >"$FLEET/odd" || fleet_fail "$(cat "$FLEET/odd")"
+cat "$FLEET/odd"
