@@ -159,7 +159,8 @@ allow_entries(const struct confine *c, const char *path, unsigned access, struct
 			continue;
 		e = is_below(c->but, below) ? allow_entries(c, below, access, why)
 					    : add_rule(c, below, access, why);
-		if (e == ERR_NOTFOUND)
+		/* What this process may not look up is not for it either. */
+		if (e == ERR_NOTFOUND || e == ERR_DENIED)
 			e = ERR_OK;
 	}
 	closedir(d);

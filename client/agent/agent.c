@@ -107,7 +107,6 @@ static enum abort_reason
 consider_trainer(struct agent *a, const struct work *w, struct why *why)
 {
 	const struct recipe *recipe = &w->task.recipe;
-
 	const struct settings_trainer *program =
 	    settings_find_trainer(device_settings(a->r), recipe->trainer);
 
@@ -452,10 +451,11 @@ open_device(struct agent *a, char *why, size_t why_size)
 
 	if (rc != RIVULET_OK)
 		return rc;
-	if (set_check(a, &inner)) {
+	enum err e = apart_check_home(a->nursery->apart, device_home(a->r), &inner);
+	if (e || set_check(a, &inner)) {
 		snprintf(why, why_size, "%s", inner.text);
 		rivulet_close(a->r);
-		return RIVULET_IO;
+		return e ? RIVULET_DENIED : RIVULET_IO;
 	}
 	device_consider(a->r, consider, a);
 	device_interrupt(a->r, interrupt, a);

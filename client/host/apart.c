@@ -171,6 +171,22 @@ apart_deinit(struct apart *a)
 	close_end(&a->fd);
 }
 
+enum err
+apart_check_home(const struct apart *a, const char *home, struct why *why)
+{
+	struct stat st;
+
+	if (!a)
+		return ERR_OK;
+	if (stat(home, &st) != 0)
+		return err_errno(why, "stat %s", home);
+	if ((st.st_mode & 0077) == 0)
+		return ERR_OK;
+	return err_set(why, ERR_DENIED,
+	    "trainers have a user of their own, and %.100s has mode %04o: chmod 700 it", home,
+	    (unsigned)st.st_mode & 07777);
+}
+
 const char *
 apart_base(const struct apart *a, const char *home)
 {

@@ -40,6 +40,8 @@ void apart_deinit(struct apart *a);
 /* What a new process of the nursery does for an ask (but APART_SPAWNER): the answer goes to fd, an enum err. */
 _Noreturn void apart_serve(int fd, const struct apart *a, const struct apart_ask *ask);
 
+/* ERR_DENIED for a home that others than its owner may enter: its mode alone keeps the other user out. a may be NULL. */
+ERR_MUST_USE enum err apart_check_home(const struct apart *a, const char *home, struct why *why);
 /* Where an agent's programs find their tasks and caches: a is NULL where they have the agent's user. */
 const char *apart_base(const struct apart *a, const char *home);
 /* The directory is one that the agent made: place/work/NAME, or that and /BELOW. All these do nothing where a is NULL. ERR_TIMEOUT:

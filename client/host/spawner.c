@@ -25,8 +25,9 @@
 #define ORDER_MAX (4u << 20)
 #define WATCH_MS 200 /* between two looks at the memory */
 #define TIDY_MS 1000 /* and at who else lives */
-#define WAIT_MS \
-	70000 /* for what is done as another user: longer than a tree is removed at a time */
+/* For what is done as another user: longer than a tree is removed at a time, or than a list of processes takes. */
+#define TIDY_MOST_MS 70000
+#define MEASURE_MOST_MS 5000
 
 /* --- orders: a file without a name, and with it the ends to write to and to read from */
 
@@ -194,6 +195,7 @@ drop_order(struct order *order)
 struct duty {
 	uint64_t (*work)(void *context);
 	void *context;
+	int most_ms;
 };
 
 /* What it returns; `unknown` without an answer: programs of that user may end or stop the process that does it. */
@@ -214,7 +216,7 @@ do_apart(const struct spawner_process *me, const struct duty *duty, uint64_t unk
 	}
 	close(ends[1]);
 	struct pollfd p = {.fd = ends[0], .events = POLLIN};
-	while (pid > 0 && poll(&p, 1, WAIT_MS) < 0 && errno == EINTR)
+	while (pid > 0 && poll(&p, 1, duty->most_ms) < 0 && errno == EINTR)
 		;
 	if (pid > 0 && p.revents && read(ends[0], &answer, sizeof(answer)) != sizeof(answer))
 		answer = unknown;
@@ -295,7 +297,8 @@ memory_over(const struct spawner_process *me, uint64_t cap)
 	struct measure m = {getpid(), cap};
 	uint64_t held = measure(&m);
 
-	return held && me->apart ? do_apart(me, &(struct duty){measure, &m}, held) : held;
+	return held && me->apart ? do_apart(me, &(struct duty){measure, &m, MEASURE_MOST_MS}, held)
+				 : held;
 }
 
 /* Until it ends, or has more memory than it may: that, else 0. */
@@ -382,7 +385,8 @@ end_shm(void *shm)
 static bool
 tidy_shm(struct spawner_process *me)
 {
-	bool done = me->shm.fd < 0 || do_apart(me, &(struct duty){end_shm, &me->shm}, false);
+	bool done =
+	    me->shm.fd < 0 || do_apart(me, &(struct duty){end_shm, &me->shm, TIDY_MOST_MS}, false);
 
 	if (done)
 		shm_deinit(&me->shm);

@@ -287,6 +287,12 @@ rm $state/rivulet-test-one
 mv $state/away $state/rivulet-test-one
 echo "ok: what is missing is named at the start"
 
+chmod 755 "$home"
+rc=0
+"$RIVULET" run --home "$home" --trainer-user >"$FLEET/said" 2>&1 || rc=$?
+[ $rc = 78 ] && grep -q 'chmod 700' "$FLEET/said" || fleet_fail "an open home: $rc, $(cat "$FLEET/said")"
+chmod 700 "$home"
+
 # --- who has which rights
 fleet_run one --trainer-user
 agent=$AGENT_PID

@@ -55,6 +55,26 @@ put(const char *name, const char *text)
 	close(out);
 }
 
+/* What lies in it goes, itself stays. */
+static void
+empties_directories(void **state)
+{
+	int inner, deep;
+
+	(void)state;
+	put("file", "x");
+	assert_int_equal(wild_make(&inner, fd, "inner", NULL), ERR_OK);
+	assert_int_equal(wild_make(&deep, inner, "deep", NULL), ERR_OK);
+	assert_int_equal(fchmod(deep, 0), 0);
+	assert_int_equal(symlinkat("/etc", inner, "link"), 0);
+	close(deep);
+	assert_int_equal(wild_empty(inner, NULL), ERR_OK);
+	assert_int_equal(wild_empty(inner, NULL), ERR_OK);
+	close(inner);
+	assert_int_equal(access("file", F_OK), 0);
+	assert_int_equal(rmdir("inner"), 0);
+}
+
 static enum err
 opened(const char *name)
 {
@@ -275,6 +295,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(empties_directories, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(opens_files_alone, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(reads_once, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(removes_anything, set_up, tear_down),
