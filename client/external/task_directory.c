@@ -383,9 +383,8 @@ fill(struct task_directory *d, const struct task_directory_options *from, struct
 static enum err
 remove_tree(const struct apart *apart, const char *path, struct why *why)
 {
-	enum err e = apart ? apart_empty(apart, path, NULL) : ERR_OK;
-
-	e = file_remove_dir(path, why);
+	(void)!apart_empty(apart, path, NULL);
+	enum err e = file_remove_dir(path, why);
 	if (e && apart && !apart_empty(apart, path, NULL))
 		e = file_remove_dir(path, why);
 	return e;
