@@ -72,7 +72,7 @@ chown $one:$one "$place/sockets"
 
 cat >"$place/bin/attack.py" <<'END'
 """attack.py TARGET RESULTS: everything raises that is not for a trainer."""
-import ctypes, json, os, shutil, signal, socket, sys, tempfile
+import ctypes, json, multiprocessing, os, shutil, signal, socket, subprocess, sys, tempfile
 target = json.load(open(sys.argv[1]))
 results = open(sys.argv[2], "w")
 home, agent, spawner = target["home"], target["agent"], os.getppid()
@@ -131,7 +131,7 @@ for name in ("0600", "0700"):
     fails("connect to a socket of mode " + name, lambda: connect(name))
 for name, words in (("setuid", (target["uid"],)), ("setgid", (target["uid"],)), ("setuid", (0,)), ("setgid", (0,)), ("seteuid", (target["uid"],)),
         ("setresuid", (-1, target["uid"], -1)), ("setresgid", (-1, target["uid"], -1)), ("setgroups", (0, None)),
-        ("setfsuid", (target["uid"],)) if False else ("setreuid", (-1, target["uid"]))):
+        ("setreuid", (-1, target["uid"]))):
     fails("%s%r" % (name, words), lambda: call(name, *words))
 fails("a lock on the agent's directory", lambda: os.open(target["place"] + "/new", os.O_CREAT | os.O_WRONLY))
 fails("make beside the tasks", lambda: os.mkdir(work + "/mine"))
@@ -154,6 +154,23 @@ assert os.stat(os.environ["HOME"]).st_mode & 0o070 and os.environ["USER"] == "ri
 with open(os.path.join(os.environ["HOME"], "cached"), "a") as f:
     f.write("once more\n")
 assert os.environ["TMPDIR"].startswith(os.environ["HOME"]) and not os.listdir(os.environ["TMPDIR"])
+# As huggingface_hub has its cache, and Triton its own.
+hub = os.path.join(os.environ["HOME"], "hub")
+for name in ("blobs", "snapshots/1"):
+    os.makedirs(os.path.join(hub, name), exist_ok=True)
+open(hub + "/blobs/abc.incomplete", "w").close()
+os.replace(hub + "/blobs/abc.incomplete", hub + "/blobs/abc")
+if not os.path.lexists(hub + "/snapshots/1/model"):
+    os.symlink("../../blobs/abc", hub + "/snapshots/1/model")
+open(hub + "/snapshots/1/model").close()
+with tempfile.TemporaryDirectory(dir=hub) as d:
+    open(d + "/kernel", "w").close()
+    os.replace(d + "/kernel", hub + "/kernel")
+# Semaphores of processes that work together are files there.
+if os.access("/dev/shm", os.W_OK):
+    with multiprocessing.Pool(2) as pool:
+        assert pool.map(abs, range(-9, 0)) == list(range(9, 0, -1))
+assert subprocess.run(["sh", "-c", "exit 3"]).returncode == 3
 shutil.copy2("base.safetensors", "after.safetensors")
 fd, name = tempfile.mkstemp(dir=".")
 with os.fdopen(fd, "w") as f:

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -247,6 +248,9 @@ serve_asks(struct apart *a)
 	NEED(!open_place(a, top, "one", NULL) && !make_folders(a, NULL));
 	NEED(!nursery_init(&n, a, NULL));
 	NEED(user_check_rights(NULL) == ERR_DENIED);
+	/* Who has the rights is closed to this process, too. */
+	NEED(ptrace(PTRACE_SEIZE, n.pid, NULL, NULL) != 0);
+	NEED(setresuid(ANOTHER_TWO, ANOTHER_TWO, ANOTHER_TWO) != 0);
 	NEED(say(&n, "id -u; id -g; grep -cE '^Cap(Inh|Prm|Eff|Amb):.0+$' /proc/self/status", said,
 	    sizeof(said)));
 	NEED(strcmp(said, "64102\n64102\n4\n") == 0);
