@@ -174,6 +174,9 @@ take_model(const struct services *s, const struct engine_job *j, uint8_t id[32],
 	enum err e = models_get(s->models, id, &map, why);
 	if (!e)
 		e = arrange_model(s, j, map, id, why);
+	/* What could not be read of it is zeros now. */
+	if (!e)
+		e = models_unchanged(s->models, map, why);
 	models_map_release(map);
 	return e;
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # What a coordinator needs is deleted, cut or changed while it runs, one file after the other: it says so once, uses nothing of it, lets
 # all else go on, and goes on by itself when the file is back.
-#   FULL=1   it waits for most of three minutes
+#   FULL=1   it waits for most of a minute and a half
 [ -n "${FULL:-}" ] || { echo "FULL=1 runs it, as .ci/run does"; exit 77; }
 set -u
 umask 077
