@@ -177,7 +177,7 @@ api_model_difference(struct exchange *x)
 	if (e == ERR_CORRUPT)
 		log_event(LOG_LEVEL_WARN, "difference.damaged", LOG_S("model", x->param[0]),
 		    LOG_S("why", why.text));
-	snprintf(name, sizeof(name), "%s-%s", x->param[0], x->param[1]);
+	snprintf(name, sizeof(name), "%.64s-%.64s", x->param[0], x->param[1]);
 	answer(x, e == ERR_CORRUPT ? ERR_NOTFOUND : e, map, name,
 	    &(struct missing){PROBLEM_NO_DIFFERENCE,
 		"nothing shorter than the model leads from one to the other: fetch it whole"},
