@@ -314,6 +314,8 @@ is_settled(const struct upload *u)
 		memcmp(u->owner, none, sizeof(none)) == 0);
 }
 
+#define SCANNED_PER_ROW (128u << 10) /* bytes of a model, which cost what a row does */
+
 /* What a job would be refused for that trains or averages it, in the words of a submission's warnings; nobody knows yet which will. */
 static char *
 warning_of(const struct models_map *map)
@@ -345,6 +347,9 @@ answer_upload(struct exchange *x, const struct upload *u, unsigned status)
 	struct models_map *map = NULL;
 	char *warning = models_get(u->services->models, u->id, &map, NULL) ? NULL : warning_of(map);
 
+	/* Who sends it pays by sending. */
+	if (map && status == 200)
+		exchange_looked(x, map->bytes / SCANNED_PER_ROW);
 	models_map_release(map);
 	if (!warning) {
 		exchange_status(x, status);

@@ -151,8 +151,7 @@ conn_respond(struct conn *c)
 	log_response(c);
 	count_response(c);
 	conn_count_body(c);
-	if (reads(x))
-		conn_count_answer(c, r->body.len);
+	conn_count_answer(c, reads(x) ? r->body.len : 0);
 	note_refusal(c);
 	if (c->body_left > 0 || !x->request.keep_alive || c->io->stopping)
 		r->close = true;

@@ -436,6 +436,36 @@ print(*got, end=", another reader ")
 print(request(secure(), "reader2", "GET", "/v1/jobs")[0])
 END
 )"
+say "so does who puts a model that is there already, which is read for numbers that are none" "201, 200, then 429" "$(crowd <<'END'
+import hashlib, json
+
+SIZE = 64 << 20
+head = json.dumps({"w": {"dtype": "F32", "shape": [SIZE // 4], "data_offsets": [0, SIZE]}}).encode()
+body = len(head).to_bytes(8, "little") + head + bytes(SIZE)
+with open(HOME + "/submitter") as f:
+    token = f.read().strip()
+
+
+def put():
+    s = secure()
+    s.settimeout(60)
+    s.sendall((f"PUT /v1/models/{hashlib.sha256(body).hexdigest()} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
+               f"Content-Length: {len(body)}\r\nExpect: 100-continue\r\n\r\n").encode())
+    status = answer(s)
+    if status == "100":
+        s.sendall(body)
+        status = answer(s)
+    s.close()
+    return status
+
+
+got = [put() for _ in range(40)]
+print(got[0], got[1], "then " + got[-1], sep=", ")
+END
+)"
+for model in $(cd "$FLEET/state/models" && find . -type f -size +60M | cut -c3-); do
+	fleet_admin model delete "$model" >/dev/null || fleet_fail "the large model stays"
+done
 limit requests_per_minute 0
 say "one such look of an identity at a time, whoever else looks" "1 x 200, 19 x 429 1, 200" "$(crowd <<'END'
 def look(s, i, start):
