@@ -67,7 +67,8 @@ api_renew(struct exchange *x)
 		return;
 	}
 	issue_answer(x, &view.row, false, 200);
-	if (registry_note_renewal(
+	if (x->response.status == 200 &&
+	    registry_note_renewal(
 		x->services->registry, x->who.device, repeat_seconds(x->services)))
 		log_identity(x, "device.renewed", &view.row);
 }

@@ -74,7 +74,7 @@ static void
 lacks_figure(const struct place *p, const char *why)
 {
 	log_failure(p, why);
-	snprintf(p->v.why, ENGINE_UNMEASURED_MAX, "%s", why);
+	snprintf(p->v.why, ENGINE_UNMEASURED_MAX, "%.*s", ENGINE_UNMEASURED_MAX - 1, why);
 }
 
 /* What is counted, if something is to be. */

@@ -65,7 +65,7 @@ handshakes_of_all_addresses(void **state)
 
 	(void)state;
 	for (int i = 0; i < 5; i++) {
-		snprintf(address, sizeof(address), "10.0.0.%d", i);
+		snprintf(address, sizeof(address), "10.0.0.%d", i % 100);
 		assert_true(enter(address));
 	}
 	assert_false(enter("10.0.0.9"));
@@ -275,7 +275,7 @@ a_fair_part_of_a_crowd(void **state)
 		assert_int_equal(crowd_of("10.0.0.2"), TALLY_ROOM);
 	assert_int_equal(crowd_of("10.0.0.2"), TALLY_KEY_FULL);
 	for (int i = 3; i < 12; i++) {
-		snprintf(address, sizeof(address), "10.0.0.%d", i);
+		snprintf(address, sizeof(address), "10.0.0.%d", i % 100);
 		assert_int_equal(crowd_of(address), TALLY_ROOM);
 		assert_int_equal(crowd_of(address), TALLY_ROOM);
 	}
