@@ -401,12 +401,13 @@ carry_out(const struct apart *a, const struct apart_ask *ask)
 _Noreturn void
 apart_serve(int fd, const struct apart *a, const struct apart_ask *ask)
 {
-	int answer = user_become(&a->user, NULL);
+	enum err e = user_become(&a->user, NULL);
 
 	/* Programs of the same user may stop it, and its parent ends with the agent. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-	if (!answer)
-		answer = carry_out(a, ask);
+	if (!e)
+		e = carry_out(a, ask);
+	const int answer = (int)e;
 	(void)!send(fd, &answer, sizeof(answer), MSG_NOSIGNAL);
 	_exit(0);
 }

@@ -15,11 +15,9 @@ logged() { tail -n +"$from" "$FLEET/rivuletd.log" | grep -qE "$1"; }
 mark() { from=$(($(wc -l <"$FLEET/rivuletd.log") + 1)); }
 # await WHAT PATTERN: in the log since the last mark
 await() { within 30 logged "$2" || fleet_fail "$1: no $2"; }
-# The pass over old jobs has come and gone so often since the mark.
-waited() { [ "$(tail -n +"$from" "$FLEET/rivuletd.log" | grep -c retention.waits)" -ge "$1" ]; }
 kept() { # kept WHAT: retention has looked, and the job is there with its models
 	mark
-	within 60 waited 2 || fleet_fail "$1: retention did not look"
+	within 60 logged retention.waits || fleet_fail "$1: retention did not look"
 	[ "$(curl_admin /v1/jobs | pick "len(d['jobs'])")" = 1 ] || fleet_fail "$1: the job is gone"
 	[ "$(find "$FLEET/state/models" -type f | wc -l)" -eq "$models" ] || fleet_fail "$1: $(ls "$FLEET/state/models")"
 	logged "job.deleted" && fleet_fail "$1: something was deleted"
