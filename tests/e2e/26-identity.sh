@@ -260,13 +260,22 @@ within 20 looked || fleet_fail "the connections were not counted"
 want "failures after connections without a word" "$failed" "$(failures) $(grep -c tls.failed "$FLEET/rivuletd.log")"
 
 # --- a certificate that is refused names in the log whom it says it is of, and what proves nothing is called so
+# dated DAYS: options for a certificate of so many days, negative for one that has run out, which OpenSSL 3.5 makes by its dates alone
+dated() {
+	if [ "$1" -lt 0 ] && openssl x509 -help 2>&1 | grep -q not_before; then
+		echo "-not_before 20200101000000Z -not_after 20200102000000Z"
+	else
+		echo "-days $1"
+	fi
+}
 # named NAME KEY SUBJECT DAYS SIGNER: $FLEET/NAME asks with a certificate of KEY, by the coordinator's CA or by one of the same name
 named() {
 	mkdir -p "$FLEET/$1"
 	cp "$2" "$FLEET/$1/key.pem"
 	[ -e "$FLEET/client-ext" ] || printf 'extendedKeyUsage=clientAuth\nauthorityKeyIdentifier=keyid\n' >"$FLEET/client-ext"
+	# shellcheck disable=SC2046 # options
 	openssl req -new -utf8 -key "$2" -subj "$3" 2>/dev/null |
-		openssl x509 -req -CA "$5.crt" -CAkey "$5.key" -set_serial 7 -days "$4" -sha256 -extfile "$FLEET/client-ext" -out "$FLEET/$1/cert.pem" 2>/dev/null ||
+		openssl x509 -req -CA "$5.crt" -CAkey "$5.key" -set_serial 7 $(dated "$4") -sha256 -extfile "$FLEET/client-ext" -out "$FLEET/$1/cert.pem" 2>/dev/null ||
 		fleet_fail "a certificate for $1"
 }
 # told WORD...: there is a line, later than those before, with all these words in this order

@@ -74,7 +74,7 @@ report() {
 fleet_start "
 [data heavy]
 format = glyphs
-count = 4000"
+count = 20000"
 fleet_join peer
 for i in 1 2; do glyph_device "device$i" "$i" 50; done
 
@@ -170,7 +170,7 @@ ends_soon "the hash of a model"
 fleet_restart
 within 120 folded 2 || fleet_fail "the round that was broken off is not folded"
 
-# --- while a model is evaluated, by some ten million multiply-adds for each of 4000 examples and core
+# --- while a model is evaluated, by some ten million multiply-adds for each of 20000 examples
 cat >"$FLEET/job.json" <<-END
 	{"name": "measured", "seed": 7,
 	 "model": {"layers": [{"type": "conv2d", "out": 32, "kernel": 5, "padding": 2}, {"type": "relu"}, {"type": "conv2d", "out": 64, "kernel": 5, "padding": 2},
