@@ -53,7 +53,8 @@ allowed rivulet.service | grep -qx seccomp || { echo "rivulet.service: seccomp i
 
 # Trainers: a control group each, and a bounded place for shared memory of their own.
 grep -qx 'Delegate=memory pids' systemd/rivulet.service && ! grep -q '^ProtectControlGroups=[^n]' systemd/rivulet.service &&
-	grep -q '^TemporaryFileSystem=/dev/shm:.*size=[0-9]' systemd/rivulet.service || { echo "rivulet.service: trainers are not bounded"; exit 1; }
+	# Options are handed to mount as they stand: a "%%" would be one of its own, and the agent would not start.
+	grep -q '^TemporaryFileSystem=/dev/shm:.*size=[0-9]*%,' systemd/rivulet.service || { echo "rivulet.service: trainers are not bounded"; exit 1; }
 
 # Trainers with a user of their own: three capabilities and no more, calls that they need, a user and directories that are made.
 mkdir "$dir/rivulet.service.d"
