@@ -352,6 +352,9 @@ on_post(struct loop_post *p)
 void
 exchange_done(struct exchange *x)
 {
+	/* Before its answer is on the way: who has that may ask again. */
+	if (!x->response.list.fill)
+		end_walk(x);
 	x->post.fn = on_post;
 	loop_post(x->loop, &x->post);
 }
