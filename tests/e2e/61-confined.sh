@@ -96,16 +96,6 @@ if rank == 0:
     common.finish(task, n)
 END
 
-job_by() { # job_by TRAINER
-	cat >"$FLEET/$1.json" <<-END
-		{"name": "$1", "seed": 5, "trainer": "$1",
-		 "model": {"layers": [{"type": "flatten"}, {"type": "linear", "name": "fc", "out": 10}], "loss": "cross_entropy"},
-		 "data": {"name": "digits", "shape": [1, 28, 28], "classes": 10},
-		 "local": {"epochs": 1, "batch": 10, "optimizer": {"name": "sgd", "rate": 0.1}},
-		 "round": {"goal": 1, "deadline_s": 3600}, "evaluate": {"by": "devices"}, "stop": {"rounds": 1}}
-	END
-	job_submit "$FLEET/$1.json"
-}
 as_nobody() { # as_nobody PROGRAM: a script that runs it as nobody
 	printf '#!/bin/sh\nexec setpriv --reuid=65534 --regid=65534 --clear-groups %s "$@"\n' "$(realpath "$1")" >"$place/${1##*/}"
 	chmod 755 "$place/${1##*/}"
@@ -147,7 +137,7 @@ for pid in $agent $DAEMON_PID; do
 	within 10 is_closed "$pid" || fleet_fail "process $pid can be looked into"
 done
 
-job_by workers
+trainer_job workers 1
 job_done 60
 echo "ok: two workers of a DataLoader in a venv below $(dirname "$place")"
 # Processes that work together do so in shared memory.
@@ -155,7 +145,7 @@ shared_memory() { if [ "$(id -u)" = 0 ]; then setpriv --reuid=65534 --regid=6553
 if ! shared_memory; then
 	echo "skipped: no shared memory for mpirun here"
 elif command -v mpirun >/dev/null; then
-	job_by ranks
+	trainer_job ranks 1
 	job_done 60
 	echo "ok: mpirun of two processes"
 else
@@ -163,7 +153,7 @@ else
 fi
 
 # Over its cap the trainer goes, not the agent.
-job_by greedy
+trainer_job greedy 1
 within 30 grep -q 'task.aborted.*reason=out-of-memory.*memory_bytes is 100 MiB' "$FLEET/one.log" ||
 	fleet_fail "no out-of-memory: $(tail -n 3 "$FLEET/one.log")"
 kill -0 "$agent" || fleet_fail "the agent is gone"

@@ -129,14 +129,7 @@ END
 chmod 755 "$place/bin/leave"
 
 job_by() { # job_by TRAINER ROUNDS
-	cat >"$FLEET/$1.json" <<-END
-		{"name": "$1", "seed": 5, "trainer": "$1",
-		 "model": {"layers": [{"type": "flatten"}, {"type": "linear", "name": "fc", "out": 10}], "loss": "cross_entropy"},
-		 "data": {"name": "digits", "shape": [1, 28, 28], "classes": 10},
-		 "local": {"epochs": 1, "batch": 10, "optimizer": {"name": "sgd", "rate": 0.1}},
-		 "round": {"goal": 1, "deadline_s": 3600}, "evaluate": {"by": "devices"}, "stop": {"rounds": $2}}
-	END
-	job_submit "$FLEET/$1.json"
+	trainer_job "$1" "$2"
 	job_done 120
 }
 

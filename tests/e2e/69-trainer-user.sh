@@ -218,19 +218,9 @@ while True:
 END
 # A trainer that fails is tried again for ever.
 done_by() { # done_by TRAINER ROUNDS
-	job_by "$1" "$2"
+	trainer_job "$1" "$2"
 	within 60 eval "job_is_done || grep -q task.aborted $FLEET/one.log"
 	job_is_done || fleet_fail "$1: $(grep task.aborted "$FLEET/one.log")"
-}
-job_by() { # job_by TRAINER ROUNDS [NAME]
-	cat >"$FLEET/$1.json" <<-END
-		{"name": "${3:-$1}", "seed": 5, "trainer": "$1",
-		 "model": {"layers": [{"type": "flatten"}, {"type": "linear", "name": "fc", "out": 10}], "loss": "cross_entropy"},
-		 "data": {"name": "digits", "shape": [1, 28, 28], "classes": 10},
-		 "local": {"epochs": 1, "batch": 10, "optimizer": {"name": "sgd", "rate": 0.1}},
-		 "round": {"goal": 1, "deadline_s": 3600}, "evaluate": {"by": "devices"}, "stop": {"rounds": $2}}
-	END
-	job_submit "$FLEET/$1.json"
 }
 none_left() { ! pgrep -f "$place/bin/$1" >/dev/null; }
 work_empty() { [ -z "$(ls -A $state/rivulet-test-one/work)" ]; }
@@ -392,14 +382,14 @@ done
 # --- one that stays from task to task, one that takes too much memory
 done_by keeps 3
 within 10 pgrep -u "$trainer" -f "$place/bin/rivulet trainer" >/dev/null || fleet_fail "it does not stay"
-job_by greedy 1
+trainer_job greedy 1
 within 30 grep -q 'task.aborted.*reason=out-of-memory.*memory_bytes is 100 MiB' "$FLEET/one.log" || fleet_fail "no out-of-memory"
 stop_job
 echo "ok: one that stays; out of memory"
 
 # --- another agent of the machine, and another of the same user
 running() { [ "$(cat "$place/out/stays" 2>/dev/null | wc -l)" -ge "$1" ]; }
-job_by stays 1 first
+trainer_job stays 1 first
 within 20 running 2 || fleet_fail "no trainer"
 refused "$RIVULET" 'in use'
 cp "$FLEET/token" "$FLEET/token.two"
@@ -435,7 +425,7 @@ fleet_kill TERM "$AGENT_PID"
 printf '[limits]\nseconds_per_round = 1\n' >>"$home/rivulet.conf"
 late=$(grep -c 'task.aborted.*reason=deadline' "$FLEET/one.log")
 fleet_run one --trainer-user
-job_by stays 1 second
+trainer_job stays 1 second
 [ "$(log_lines $((late + 1)) "$FLEET/one.log" 'task.aborted.*reason=deadline')" -gt "$late" ] && running 2 || fleet_fail "no deadline"
 stop_job
 fleet_end

@@ -121,6 +121,17 @@ glyph_job() {
 	END
 }
 
+trainer_job() { # trainer_job TRAINER ROUNDS [NAME]: submits a job that one device trains and evaluates by its program
+	cat >"$FLEET/$1.json" <<-END
+		{"name": "${3:-$1}", "seed": 5, "trainer": "$1",
+		 "model": {"layers": [{"type": "flatten"}, {"type": "linear", "name": "fc", "out": 10}], "loss": "cross_entropy"},
+		 "data": {"name": "digits", "shape": [1, 28, 28], "classes": 10},
+		 "local": {"epochs": 1, "batch": 10, "optimizer": {"name": "sgd", "rate": 0.1}},
+		 "round": {"goal": 1, "deadline_s": 3600}, "evaluate": {"by": "devices"}, "stop": {"rounds": $2}}
+	END
+	job_submit "$FLEET/$1.json"
+}
+
 spool_empty() {
 	[ -z "$(ls -A "$FLEET/state/spool")" ]
 }

@@ -5,6 +5,8 @@ or answer as if nothing were. Prints a table; ends with 1 if something was misse
 """
 import base64, collections, hashlib, http.client, json, os, random, re, shutil, signal, socket, sqlite3, subprocess, sys, tempfile, time
 
+import copied_state
+
 RIVULETD, STATES = sys.argv[1], sys.argv[2:]
 FLIPS, SEED, START = (int(os.environ.get(*v)) for v in (("FLIPS", "150"), ("SEED", str(time.time_ns() % 1000000)), ("START", "20")))
 PATIENCE = int(os.environ.get("TEST_PATIENCE", "1"))
@@ -167,16 +169,10 @@ def answers(sock):
 
 def start(state):
     """(answers, whether something was said of what is wrong)"""
-    conf, sock, log = (os.path.join(work, n) for n in ("d.conf", "d.sock", "d.log"))
-    with open(conf, "w") as f:
-        f.write(open(os.environ["CONF"]).read().replace(os.environ["CONF_STATE"], state).replace(os.environ["CONF_SOCK"], sock))
-    with open(log, "wb") as err:
-        p = subprocess.Popen([RIVULETD, "--config", conf], stderr=err)
     told, ready = None, True
     end = time.monotonic() + 30 * PATIENCE
+    p, sock, log = copied_state.launch(RIVULETD, state, work, 30 * PATIENCE)
     try:
-        while time.monotonic() < end and p.poll() is None and not os.path.exists(sock):
-            time.sleep(0.02)
         while time.monotonic() < end and p.poll() is None and told is None:
             try:
                 told, ready = answers(sock)

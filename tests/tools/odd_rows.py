@@ -5,6 +5,8 @@ Prints a line; ends with 1 if something crashed, hung, or was missed.
 """
 import json, os, random, shutil, signal, sqlite3, subprocess, sys, tempfile, time
 
+import copied_state
+
 RIVULETD, STATE = sys.argv[1:]
 ODD, SEED, START = (int(os.environ.get(*v)) for v in (("ODD", "40"), ("SEED", str(time.time_ns() % 1000000)), ("START", "20")))
 PATIENCE = int(os.environ.get("TEST_PATIENCE", "1"))
@@ -77,14 +79,7 @@ def check(state):
 
 
 def start(state):
-    conf, sock, log = (os.path.join(work, n) for n in ("d.conf", "d.sock", "d.log"))
-    with open(conf, "w") as f:
-        f.write(open(os.environ["CONF"]).read().replace(os.environ["CONF_STATE"], state).replace(os.environ["CONF_SOCK"], sock))
-    with open(log, "wb") as err:
-        p = subprocess.Popen([RIVULETD, "--config", conf], stderr=err)
-    end = time.monotonic() + 5 * PATIENCE
-    while time.monotonic() < end and p.poll() is None and not os.path.exists(sock):
-        time.sleep(0.02)
+    p, _, log = copied_state.launch(RIVULETD, state, work, 5 * PATIENCE)
     if p.poll() is None:
         p.send_signal(signal.SIGTERM)
     code = p.wait(60 * PATIENCE)

@@ -197,6 +197,22 @@ test_two_nn(void **state)
 }
 
 static void
+check_select(const struct select_spec *select)
+{
+	assert_true(select->label_count == 2 && select->device_count == 3);
+	assert_string_equal(select->labels[0].key, "site");
+	assert_string_equal(select->labels[0].value, "berlin");
+	char other[] = HEX64;
+	other[0] = 'f';
+	assert_true(
+	    job_names_device(select, other, "north-7") && job_names_device(select, other, "cam-1"));
+	assert_true(job_names_device(select, HEX64, "cam-2"));
+	assert_false(
+	    job_names_device(select, other, "cam-2") || job_names_device(select, other, HEX64));
+	assert_true(select->percent[1] == 50);
+}
+
+static void
 test_lenet(void **state)
 {
 	(void)state;
@@ -213,8 +229,7 @@ test_lenet(void **state)
 	assert_true(l[2].stride[0] == 2 && l[2].stride[1] == 2 && l[2].padding[0] == 0);
 	assert_int_equal(l[3].inputs[0], 2);
 	assert_true(l[3].kernel[0] == 5 && l[3].kernel[1] == 5);
-	assert_false(l[3].bias);
-	assert_int_equal(l[3].init, INIT_GLOROT);
+	assert_true(!l[3].bias && l[3].init == INIT_GLOROT);
 	assert_true(l[5].kernel[0] == 2 && l[5].kernel[1] == 3 && l[5].stride[1] == 1 &&
 	    l[5].padding[0] == 1);
 	assert_string_equal(l[5].name, "avgpool2d6");
@@ -223,8 +238,7 @@ test_lenet(void **state)
 	assert_string_equal(r->init, HEX64);
 	assert_int_equal(r->rule_count, 3);
 	assert_string_equal(r->rules[0].pattern, "conv1.*");
-	assert_int_equal(r->rules[0].role, TENSOR_FROZEN);
-	assert_int_equal(r->rules[1].role, TENSOR_LOCAL);
+	assert_true(r->rules[0].role == TENSOR_FROZEN && r->rules[1].role == TENSOR_LOCAL);
 	assert_string_equal(r->rules[2].pattern, "*");
 	assert_int_equal(r->data.dims, 3);
 	assert_true(r->net.input[0] == 1 && r->net.input[1] == 28 && r->net.input[2] == 28);
@@ -241,19 +255,7 @@ test_lenet(void **state)
 	    r->local.schedule.floor == 0.1);
 	assert_int_equal(r->evaluate_by, EVALUATE_DEVICES);
 	assert_true(j.round.sample && j.round.sample_s == 2.5 && j.round.quorum == 5);
-	assert_int_equal(j.select.label_count, 2);
-	assert_string_equal(j.select.labels[0].key, "site");
-	assert_string_equal(j.select.labels[0].value, "berlin");
-	assert_int_equal(j.select.device_count, 3);
-	const char *listed[] = {"north-7", "cam-1"};
-	char other[] = HEX64;
-	other[0] = 'f';
-	for (size_t i = 0; i < 2; i++)
-		assert_true(job_names_device(&j.select, other, listed[i]));
-	assert_true(job_names_device(&j.select, HEX64, "cam-2"));
-	assert_false(job_names_device(&j.select, other, "cam-2"));
-	assert_false(job_names_device(&j.select, other, HEX64));
-	assert_true(j.select.percent[1] == 50);
+	check_select(&j.select);
 	assert_int_equal(j.priority, -3);
 	assert_true(j.aggregate.rate == 0.5 && j.aggregate.momentum == 0.9);
 	assert_true(j.aggregate.max_norm == 10 && j.aggregate.max_examples == 5000);
