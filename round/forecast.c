@@ -44,7 +44,10 @@ round_rows(const struct job_spec *spec)
 	    figure_set_bytes(&r->figures, r->data.class_count, spec->aggregate.max_examples);
 	uint64_t report = REPORT_ROWS + (r->evaluate_by == EVALUATE_DEVICES ? counts : 0);
 
-	return ROUND_ROWS + 2 * counts + spec->round.goal * report;
+	/* An evaluator's is in its own row, and in the audit log. */
+	const uint64_t more = r->evaluate_by == EVALUATE_PROGRAM ? 2 : 0;
+
+	return ROUND_ROWS + 2 * counts + (spec->round.goal + more) * report;
 }
 
 /* Models beside those that are kept by their age. */

@@ -47,7 +47,7 @@ explain(const struct job_spec *job, double value, const struct guard_point *best
 static bool
 by_base(const struct job_spec *spec)
 {
-	return spec->guard.metric == GUARD_OWN || spec->recipe.evaluate_by == EVALUATE_DEVICES;
+	return job_measures_base(spec, spec->guard.metric == GUARD_OWN);
 }
 
 /* Does its guard go back to bases that are measured when others are open? */
@@ -99,7 +99,7 @@ measured(const struct schedule_state *c, const struct job_spec *spec,
 	return b || !keeps_bases(spec);
 }
 
-/* The coordinator evaluates the new model, devices the base. False: nothing is known of it. */
+/* The coordinator and a program evaluate the new model, devices the base. False: nothing is known of it. */
 static bool
 judged(const struct schedule_state *c, const struct job_spec *spec, const struct schedule_round *r,
     struct guard_point *p)

@@ -50,7 +50,8 @@ evaluate_of(const struct cmd_evaluation *v)
 	for (const struct json *m = json_first(from); m; m = json_next(m)) {
 		const char *key = json_key(m);
 		bool own = strcmp(key, "data") == 0 || strcmp(key, "every") == 0 ||
-		    strcmp(key, "deadline_s") == 0;
+		    strcmp(key, "deadline_s") == 0 || strcmp(key, "devices") == 0 ||
+		    strcmp(key, "labels") == 0;
 		if (strcmp(key, "by") != 0 && (devices || !own))
 			json_add(evaluate, key, json_copy(m));
 	}

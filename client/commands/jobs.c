@@ -344,6 +344,8 @@ print_open(const struct json *job, const struct json *open)
 	fact("goal", open, "goal");
 	fact("quorum", open, "quorum");
 	fact("reopened", open, "reopened");
+	if (json_get(open, "waits_for"))
+		fact("waits for", open, "waits_for");
 	print_deadline(open);
 	print_held("works", json_get(job, "invited"), "given_at", "got its task");
 	print_held("silent", json_get(job, "silent"), "last_contact", "last heard of");

@@ -40,13 +40,32 @@ drop_feature(struct offer *o, const char *name)
 	o->feature_count = kept;
 }
 
+/* Tasks of kind evaluate of jobs that have "evaluate": {"by": "program"}, and no others: without the feature of those no coordinator gives
+ * it any. The job may train with whatever trainer. */
+static enum err
+put_evaluator(struct offer *o, const char *trainer, struct why *why)
+{
+	if (strlen(trainer) >= RECIPE_NAME_MAX || !*trainer)
+		return err_set(why, ERR_INVALID, "the trainer's name is too long, or empty");
+	drop_feature(o, RECIPE_FEATURE_EVALUATE);
+	drop_feature(o, RECIPE_FEATURE_TRAINER_VARIATES);
+	drop_feature(o, RECIPE_FEATURE_MAX_EXAMPLES);
+	strcpy(o->evaluators[o->evaluator_count++], trainer);
+	strcpy(o->features[o->feature_count++], RECIPE_FEATURE_EVALUATE_PROGRAM);
+	return ERR_OK;
+}
+
 static enum err
 put_loop(struct offer *o, const struct rivulet_options *options, struct why *why)
 {
 	const char *trainer = options->trainer, *data = options->data;
+	/* A central set has no name among the fleet's, and any job may have its models measured on it. */
+	const bool only_evaluates = options->kinds == 1u << RIVULET_EVALUATE;
 
 	if (!trainer && !data)
 		return ERR_OK;
+	if (only_evaluates && trainer && !data)
+		return put_evaluator(o, trainer, why);
 	if (!trainer || !data || strlen(trainer) >= RECIPE_NAME_MAX ||
 	    strlen(data) >= RECIPE_NAME_MAX || recipe_names_builtin(trainer) ||
 	    options->examples < 1)

@@ -46,10 +46,13 @@ struct rivulet_options {
 	/* NULL: $RIVULET_HOME, /var/lib/rivulet-device for root, else ~/.rivulet. */
 	const char *home;
 	const char *config; /* NULL: HOME/rivulet.conf, which may be absent */
-	/* The "trainer" of the jobs this program works on; "builtin" is not allowed. */
+	/* The "trainer" of the jobs this program works on; "builtin" is not allowed, but for an evaluator's. */
 	const char *trainer;
-	const char *data; /* the "data"."name" of those jobs */
-	uint64_t examples; /* how many examples of it there are here, at least 1 */
+	/* The "data"."name" of those jobs. NULL, with kinds 1 << RIVULET_EVALUATE alone: this program is an evaluator, and measures models on a
+	 * set of its own. It gets tasks of jobs that name this device in "evaluate": {"by": "program"}, and no others. */
+	const char *data;
+	uint64_t
+	    examples; /* how many examples of it there are here, at least 1; of an evaluator it says nothing */
 	int (*cancel)(void *
 		context); /* asked about once a second and after signals: non-zero ends blocking calls */
 	void (*event)(void *context, int level, const char *line); /* "event key=value ..." */

@@ -201,6 +201,26 @@ measures(const struct simulation *s)
 	    (!s->replay || s->job.guard.on || settings_find_data(s->settings, word));
 }
 
+/* Said once: the rounds' lines have no figures then. */
+static void
+note_central(const struct simulation *s)
+{
+	const struct recipe *r = &s->job.recipe;
+	const bool known = r->net.layer_count > 0;
+
+	if (r->evaluate_by != EVALUATE_PROGRAM || s->timing_only || s->replay)
+		return;
+	if (s->options.setup.test && known)
+		cmd_print_error("note: evaluate.by \"program\": no evaluator runs in a simulation; "
+				"what is measured is the built-in network on --test %s",
+		    s->options.setup.test);
+	else
+		cmd_print_error(
+		    "note: evaluate.by \"program\": no evaluator runs in a simulation; its "
+		    "rounds have no figures, and guard, best and target do nothing%s",
+		    known ? " (--test NAME measures the built-in network on that set)" : "");
+}
+
 static enum err
 prepare(struct simulation *s, struct why *why)
 {
@@ -226,7 +246,10 @@ prepare(struct simulation *s, struct why *why)
 	s->options.setup.measure = measures(s);
 	s->options.line = print_round;
 	s->options.stop = stop;
-	return simulate_refuse(&s->options, why);
+	e = simulate_refuse(&s->options, why);
+	if (!e)
+		note_central(s);
+	return e;
 }
 
 /* --- doing it */

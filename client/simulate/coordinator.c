@@ -327,7 +327,7 @@ load_test(struct simulate_coordinator *c, struct why *why)
 	const struct settings_data *d;
 	char here[DATASET_SHAPE_TEXT], there[DATASET_SHAPE_TEXT];
 
-	if (!c->setup.measure || r->evaluate_by != EVALUATE_COORDINATOR)
+	if (!simulate_coordinator_has_test(c))
 		return ERR_OK;
 	d = settings_find_data(c->setup.settings, word);
 	if (!d)

@@ -32,6 +32,17 @@ score(const struct simulate_coordinator *c, const float *params, const struct da
 	return train_measure_run(&w, out, why);
 }
 
+/* In the place of a program that no simulation has stands the set of --test, if there is one and the network is known. */
+bool
+simulate_coordinator_has_test(const struct simulate_coordinator *c)
+{
+	const struct recipe *r = &c->setup.job->recipe;
+
+	return c->setup.measure &&
+	    (r->evaluate_by == EVALUATE_COORDINATOR ||
+		(r->evaluate_by == EVALUATE_PROGRAM && c->setup.test && r->net.layer_count > 0));
+}
+
 enum err
 simulate_coordinator_evaluate(struct simulate_coordinator *c, const struct simulate_model *m,
     struct simulate_round *out, struct why *why)
@@ -39,7 +50,7 @@ simulate_coordinator_evaluate(struct simulate_coordinator *c, const struct simul
 	struct train_score s;
 	float *room;
 
-	if (!c->setup.measure || c->setup.job->recipe.evaluate_by != EVALUATE_COORDINATOR ||
+	if (!simulate_coordinator_has_test(c) ||
 	    !job_measures(c->setup.job, out->number, out->last))
 		return ERR_OK;
 	const float *params = arranged(c, m, &room);
@@ -107,7 +118,7 @@ figure(const struct job_spec *job, struct simulate_round *out, const struct simu
 			reports[n++] = all[i].report;
 		}
 	}
-	if (!e && job->monitor.metric == MONITOR_OWN)
+	if (!e && job->monitor.metric == MONITOR_OWN && job_measures_base(job, true))
 		out->own = metric_own(job, own, owned);
 	if (!e && job->recipe.evaluate_by == EVALUATE_DEVICES)
 		e = metric_of(&m, job, reports, add_silent(reports, n, no_numbers));
@@ -236,7 +247,7 @@ simulate_coordinator_devices(struct simulate_coordinator *c, struct simulate_rou
 {
 	const struct job_spec *job = c->setup.job;
 
-	if (job->recipe.evaluate_by != EVALUATE_DEVICES && job->monitor.metric != MONITOR_OWN)
+	if (!job_measures_base(job, job->monitor.metric == MONITOR_OWN))
 		return ERR_OK;
 	enum err e = buffered ? buffer(c, out, in) : at_once(c, out, in);
 	return e ? err_set(why, e, "no memory for the devices' figures") : ERR_OK;

@@ -15,6 +15,8 @@ ERR_MUST_USE enum err simulate_model_new(struct simulate_model **out,
 /* Holds it as long as it is the base or a guard may go back to it; drops those that are neither. */
 ERR_MUST_USE enum err simulate_model_keep(struct simulate_coordinator *c, struct simulate_model *m);
 /* The coordinator's figures of the new model; the devices' of the base, or of that of a buffer's deltas which has its quorum now. */
+/* Are new models measured here? */
+bool simulate_coordinator_has_test(const struct simulate_coordinator *c);
 ERR_MUST_USE enum err simulate_coordinator_evaluate(struct simulate_coordinator *c,
     const struct simulate_model *m, struct simulate_round *out, struct why *why);
 ERR_MUST_USE enum err simulate_coordinator_devices(struct simulate_coordinator *c,

@@ -283,7 +283,10 @@ admits(const struct simulate_play *p, size_t device, bool *out, struct why *why)
 	double place = choice_percent(p->coordinator.job, p->shop.fleet->devices[device].id);
 	enum err e = ERR_OK;
 
-	*out = place >= s->percent[0] && place < s->percent[1] &&
+	const bool evaluates = p->job->evaluators.device_count > 0 &&
+	    names_device(&p->job->evaluators, p->shop.fleet, device);
+
+	*out = place >= s->percent[0] && place < s->percent[1] && !evaluates &&
 	    names_device(s, p->shop.fleet, device);
 	if (*out && least > 1) {
 		e = simulate_play_examples(p, device, &examples, why);

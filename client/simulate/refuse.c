@@ -59,11 +59,29 @@ check_amounts(const struct simulate_options *o, struct why *why)
 	return ERR_OK;
 }
 
+/* Its evaluators' programs are not here: what would end by their figures alone would never end. */
+static enum err
+check_central(const struct simulate_options *o, struct why *why)
+{
+	const struct job_spec *job = o->setup.job;
+
+	if (job->recipe.evaluate_by != EVALUATE_PROGRAM || job->stop.rounds > 0 ||
+	    job->stop.reports > 0 || job->stop.seconds > 0 || o->rounds > 0 ||
+	    (o->setup.test && job->recipe.net.layer_count > 0))
+		return ERR_OK;
+	return err_set(why, ERR_INVALID,
+	    "evaluate.by \"program\": no evaluator runs in a simulation, so that no target is "
+	    "reached: say when it ends, with --rounds N%s",
+	    job->recipe.net.layer_count > 0 ? ", or measure with --test NAME" : "");
+}
+
 enum err
 simulate_refuse(const struct simulate_options *o, struct why *why)
 {
 	enum err e = check_job(o->setup.job, why);
 
+	if (!e)
+		e = check_central(o, why);
 	if (e)
 		return e;
 	return o->setup.train ? check_trainer(o, why) : check_amounts(o, why);

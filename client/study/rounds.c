@@ -165,8 +165,8 @@ cmd_rounds_measured(const struct json *job, const char *tag, uint64_t round)
 	const char *mode = json_string(json_get(json_get(document, "round"), "mode"));
 	size_t len = strlen(tag);
 	bool trained = len >= strlen(train) && strcmp(tag + len - strlen(train), train) == 0;
-	bool base =
-	    strncmp(tag, own, strlen(own)) == 0 || (by && strcmp(by, "devices") == 0 && !trained);
+	bool devices = by && strcmp(by, "devices") == 0, program = by && strcmp(by, "program") == 0;
+	bool base = (strncmp(tag, own, strlen(own)) == 0 && !program) || (devices && !trained);
 
 	/* Which base a buffer measured is not told. */
 	return base && round > 0 && (!mode || strcmp(mode, "buffered") != 0) ? round - 1 : round;

@@ -37,6 +37,10 @@ warn_of_names(const struct json *document)
 		fprintf(stderr,
 		    "rivulet: the devices that this job selects can read its select.devices; "
 		    "select by label to name none\n");
+	if (json_count(json_get(json_get(document, "evaluate"), "devices")) > 0)
+		fprintf(stderr,
+		    "rivulet: the devices that this job selects can read its evaluate.devices; "
+		    "name evaluators by label to name none\n");
 }
 
 /* Under the mean one delta of any length moves the model as far as it likes. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bytes.h"
+#include "figure.h"
 #include "guards.h"
 #include "hex.h"
 #include "override.h"
@@ -271,6 +272,7 @@ add_submission(struct cmd_verify_history *h, const struct cmd_verify_entry *e, s
 	memcpy(j->document, d->data, d->len);
 	j->document[d->len] = '\0';
 	j->document_len = d->len;
+	j->by_program = cmd_verify_figure_wanted(j->document, j->document_len);
 	return cmd_verify_guards_new(&j->schedule, j->document, j->document_len);
 }
 
@@ -471,7 +473,9 @@ add_round(struct cmd_verify_history *h, const struct cmd_verify_round *r, struct
 	j->rounds = r->round;
 	h->committed += r->committed;
 	h->failed += !r->committed;
-	enum err e = first ? add_model(j, r->base) : ERR_OK;
+	enum err e = cmd_verify_figure_check(&j->figure, r, j->by_program, why);
+	if (!e && first)
+		e = add_model(j, r->base);
 	if (!e && r->committed)
 		e = add_model(j, r->model);
 	if (!e)
@@ -521,6 +525,18 @@ add_evaluation(struct cmd_verify_history *h, const struct cmd_verify_entry *e, s
 	return check_manifests(h, j, &r, TASK_EVALUATE, why);
 }
 
+/* Of a model that its round's entry, the next one of its job, has still to name. */
+static enum err
+add_figure(struct cmd_verify_history *h, const struct cmd_verify_entry *e, struct why *why)
+{
+	struct cmd_verify_job *j = need_job(h, e->link.job);
+	const struct record_detail *signed_by;
+	struct manifest m;
+
+	enum err result = j ? cmd_verify_figure_read(j, e, &signed_by, &m, why) : ERR_NOMEM;
+	return result || !signed_by ? result : check_signature(h, signed_by, &m, why);
+}
+
 enum err
 cmd_verify_history_add(void *ctx, const struct cmd_verify_entry *e, struct why *why)
 {
@@ -531,6 +547,8 @@ cmd_verify_history_add(void *ctx, const struct cmd_verify_entry *e, struct why *
 		return add_submission(h, e, why);
 	if (e->event == RECORD_DEVICE_JOINED || e->event == RECORD_DEVICE_ROTATED)
 		return add_device(h, e);
+	if (e->event == RECORD_MODEL_EVALUATED)
+		return add_figure(h, e, why);
 	if (e->event == RECORD_ROUND_EVALUATED)
 		return add_evaluation(h, e, why);
 	enum err result = cmd_verify_history_round(&r, e, why);

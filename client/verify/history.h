@@ -56,8 +56,17 @@ struct cmd_verify_device {
 	size_t key_count;
 };
 
+/* Of a job's last model that a program has measured; round 0: of none. */
+struct cmd_verify_figure {
+	uint64_t round;
+	uint8_t model[32];
+	double loss, accuracy; /* NaN where unknown */
+};
+
 struct cmd_verify_job {
 	uint8_t id[16];
+	bool by_program; /* evaluate.by of its document */
+	struct cmd_verify_figure figure;
 	char *document; /* NULL: the chain does not hold it */
 	size_t document_len;
 	uint64_t rounds; /* the last round that ended */

@@ -190,7 +190,11 @@ find_row(struct store_db *db, void *arg, struct why *why)
 	struct delta *d = arg;
 
 	(void)why;
-	return store_accept_get(db, d->m.job, d->m.round, d->m.device, &d->row);
+	enum err e = store_accept_get(db, d->m.job, d->m.round, d->m.device, &d->row);
+	/* Or the report of a program that evaluates for its job. */
+	return e == ERR_NOTFOUND && d->kind == TASK_EVALUATE
+	    ? store_evaluation_get(db, d->m.job, d->m.round, d->m.device, &d->row)
+	    : e;
 }
 
 /* memory: the delta lies in the spool, not yet in a committed round, and the spool may be lost. */
@@ -430,7 +434,8 @@ accept_work(struct store_db *db, void *arg, struct why *why)
 		    why, d->verdict, "the delta was not taken: %s", err_name(d->verdict));
 	d->row.folded = d->claim.folded;
 	FAULT("accept.taken");
-	enum err e = store_accept_insert(db, &d->row);
+	enum err e =
+	    d->claim.central ? store_evaluation_put(db, &d->row) : store_accept_insert(db, &d->row);
 	FAULT("accept.row");
 	if (e || d->kind == TASK_EVALUATE)
 		return e;

@@ -171,7 +171,7 @@ look_at(void *ctx, const struct registry_view *d)
 	exchange_looked(p->x, 1);
 	if (d->row.state != DEVICE_ACTIVE || strcmp(d->row.role, "device") != 0 ||
 	    (known && p->members[at].reports > 0) ||
-	    !engine_selects(p->x->services->engine, p->job, &p->spec.select, id))
+	    !engine_selects(p->x->services->engine, p->job, &p->spec, id))
 		return ERR_OK;
 	if (p->never_count++ < NAMES_MAX)
 		json_push(p->never, json_new_string(d->row.name));

@@ -108,6 +108,19 @@ warn_of_examples(struct json *list, const struct engine_reach *r)
 		    r->without_figures, r->with_trainer, r->trainer);
 }
 
+static void
+warn_of_evaluators(struct json *list, const struct engine_reach *r)
+{
+	char text[ENGINE_UNMEASURED_MAX];
+
+	if (engine_central_missing(text, &r->evaluators))
+		warn(list,
+		    "evaluate: %s; until there is one, each round waits evaluate.deadline_s for "
+		    "its "
+		    "figure and goes on without",
+		    text);
+}
+
 struct json *
 api_jobs_warnings(const struct engine_reach *r, const char *name)
 {
@@ -121,6 +134,7 @@ api_jobs_warnings(const struct engine_reach *r, const char *name)
 	warn_of_devices(list, r);
 	warn_of_offers(list, r);
 	warn_of_examples(list, r);
+	warn_of_evaluators(list, r);
 	return list;
 }
 
@@ -151,6 +165,10 @@ reach_json(const struct engine_reach *r)
 	json_add_u64(v, "drawn", r->drawn);
 	json_add_u64(v, "too_many_examples", r->too_many);
 	json_add_u64(v, "without_figures", r->without_figures);
+	if (r->evaluators.by_program) {
+		json_add_u64(v, "evaluators", r->evaluators.devices);
+		json_add_u64(v, "evaluators_ready", r->evaluators.ready);
+	}
 	return v;
 }
 

@@ -106,6 +106,8 @@ open_json(const struct job_view *job)
 	json_add_seconds(v, "opened_at", o->opened_at_seconds);
 	json_add_seconds(v, "deadline_at", clock_wall() + o->deadline_seconds);
 	json_add_string(v, "kind", task_kind_name(o->evaluates ? TASK_EVALUATE : TASK_TRAIN));
+	if (o->is_central)
+		json_add_string(v, "waits_for", "the report of an evaluator's program");
 	return v;
 }
 

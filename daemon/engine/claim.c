@@ -164,13 +164,18 @@ engine_claim(struct engine *g, const struct manifest *m, const uint8_t device[32
 	lock_take(&g->lock);
 	struct engine_job *j = engine_find(g, m->job);
 	enum problem_type problem = PROBLEM_UNKNOWN_JOB;
-	if (j)
+	const bool central = j && engine_central_claims(j, m);
+	if (central)
+		problem = engine_central_claim(g, j, m, path_task, why);
+	else if (j)
 		problem = claim_round(g, j, m, path_task, why);
 	else
 		err_set(why, ERR_NOTFOUND, "no such job");
 	if (!problem) {
-		note_began(j, m);
+		if (!central)
+			note_began(j, m);
 		fill_claim(out, j, m);
+		out->central = central;
 	}
 	lock_release(&g->lock);
 	return problem;
@@ -185,7 +190,7 @@ engine_claim_report(const struct engine_claim *claim, const struct report *r, st
 		return PROBLEM_NONE;
 	if (claim->kind == TASK_EVALUATE && r->eval_examples != claim->examples)
 		e = err_set(why, ERR_INVALID, "evaluate.examples is not what the manifest says");
-	else if (r->eval_examples > claim->max_examples)
+	else if (!claim->central && r->eval_examples > claim->max_examples)
 		e = err_set(why, ERR_LIMIT, "evaluate.examples is above aggregate.max_examples");
 	/* Neither cross-entropy nor mse ever is; what a model without layers is trained by, nobody here knows. */
 	else if (claim->has_layers && r->eval_loss < 0)
@@ -267,7 +272,9 @@ engine_take(struct engine *g, struct engine_claim *claim)
 		return ERR_DENIED;
 	lock_take(&g->lock);
 	struct engine_job *j = engine_find(g, claim->job_id);
-	if (j && j->work && (engine_evaluates(j) || !engine_variate_full(j, claim->device)))
+	if (j && j->work && claim->central)
+		e = engine_central_take(j, claim);
+	else if (j && j->work && (engine_evaluates(j) || !engine_variate_full(j, claim->device)))
 		e = take(g, j, claim);
 	lock_release(&g->lock);
 	return e;
@@ -308,14 +315,16 @@ engine_settle(struct engine *g, const struct engine_claim *claim, bool durable, 
 		g->report.deltas_total += claim->kind == TASK_TRAIN;
 		g->report.delta_bytes_total += body_bytes;
 	}
-	if (j && durable)
+	if (j && durable && !claim->central) {
 		engine_size_note(j, claim);
-	if (j && durable)
 		standing_reported(g->services->registry, claim->device, j->place);
-	if (j)
+	}
+	if (j && claim->central)
+		engine_central_settle(j, claim, durable);
+	else if (j)
 		settle(g, j, claim, durable);
 	lock_release(&g->lock);
-	if (durable)
+	if (durable && !claim->central)
 		registry_count_report(g->services->registry, claim->device);
 }
 
@@ -360,6 +369,12 @@ engine_abort(struct engine *g, const uint8_t device[32], const char *task, struc
 	lock_take(&g->lock);
 	for (struct engine_job *j = g->jobs; j && e; j = engine_next(g, j, &seen)) {
 		struct invite *have = engine_find_invite(j, device);
+		if (engine_central_give_up(g, j, device, id, cause)) {
+			memcpy(tail.job, j->id, sizeof(tail.job));
+			tail.round = j->work->central.round;
+			e = ERR_OK;
+			continue;
+		}
 		if (!have || (have->state != INVITE_OUT && have->state != INVITE_EXPIRED) ||
 		    !hash_equal(engine_name_task(g, j, have), id, sizeof(id)))
 			continue;

@@ -46,18 +46,19 @@ is_in_share(const struct select_spec *s, const uint8_t job[16], const uint8_t de
 }
 
 bool
-engine_selects(struct engine *g, const uint8_t job[16], const struct select_spec *select,
-    const uint8_t device[32])
+engine_selects(
+    struct engine *g, const uint8_t job[16], const struct job_spec *spec, const uint8_t device[32])
 {
-	return is_in_share(select, job, device) &&
-	    registry_matches(g->services->registry, device, select);
+	return is_in_share(&spec->select, job, device) &&
+	    registry_matches(g->services->registry, device, &spec->select) &&
+	    !engine_central_evaluator(g, spec, device);
 }
 
 enum wait_reason
 engine_ineligible(struct engine *g, const struct engine_job *j, const uint8_t device[32])
 {
-	return j->work && engine_selects(g, j->id, &j->work->spec.select, device) ? WAIT_NONE
-										  : WAIT_INELIGIBLE;
+	return j->work && engine_selects(g, j->id, &j->work->spec, device) ? WAIT_NONE
+									   : WAIT_INELIGIBLE;
 }
 
 bool
@@ -250,6 +251,18 @@ ask_job(struct engine *g, struct engine_job *j, const struct asker *a)
 	return WAIT_NONE;
 }
 
+/* The same of whatever the device is to the job. Evaluators count among none of those that its rounds need. */
+static enum wait_reason
+ask_either(struct engine *g, struct engine_job *j, const struct asker *a)
+{
+	const bool evaluates = states_job_lives(j->state) && engine_central_of(g, j, a->device);
+	enum wait_reason why =
+	    evaluates ? engine_central_ask(g, j, a->device, a->offer, a->out) : ask_job(g, j, a);
+
+	standing_say(a->standing, j->place, evaluates ? WAIT_INELIGIBLE : why);
+	return why;
+}
+
 static bool
 wants_deltas(const struct engine_job *j)
 {
@@ -279,9 +292,7 @@ ask_held(struct engine *g, const struct asker *a, struct engine_job **held, int6
 		return WAIT_NO_JOB;
 	j->users--;
 	*held = NULL;
-	enum wait_reason why = ask_job(g, j, a);
-	standing_say(a->standing, j->place, why);
-	return why ? WAIT_NO_JOB : WAIT_NONE;
+	return ask_either(g, j, a) ? WAIT_NO_JOB : WAIT_NONE;
 }
 
 /* WAIT_NONE: out holds a task of one of them. Lock held, and given away now and then. */
@@ -294,10 +305,8 @@ walk_jobs(struct engine *g, const struct asker *a)
 
 	while (reason && !g->stopping && (j = engine_share_next(g, &walk))) {
 		enum wait_reason why = ask_held(g, a, &held, j->member.priority);
-		if (why) {
-			why = ask_job(g, j, a);
-			standing_say(a->standing, j->place, why);
-		}
+		if (why)
+			why = ask_either(g, j, a);
 		/* The first job's reason is the telling one, unless it only says the job is over. */
 		if (!why || reason == WAIT_NO_JOB)
 			reason = why;

@@ -62,6 +62,8 @@ struct engine_claim {
 	enum task_kind kind;
 	uint8_t job_id[16], task[16], device[32];
 	uint64_t round, examples;
+	bool
+	    central; /* of a job that a program evaluates: it is no report of the round, but of the model that this makes */
 	bool late; /* the task's round is over */
 	bool fresh; /* set by engine_take: no task that was out is answered by it */
 	uint64_t folded; /* set by engine_take: the round that it goes into, */
@@ -125,9 +127,9 @@ bool engine_variate_may_read(struct engine *g, const uint8_t device[32], const u
 /* Does a running or paused job with control variates count this device? What it counts is known from the device's reports. */
 bool engine_variate_holds(struct engine *g, const uint8_t device[32]);
 
-/* Does a job with such a selection want the device? */
-bool engine_selects(struct engine *g, const uint8_t job[16], const struct select_spec *select,
-    const uint8_t device[32]);
+/* Does a job want the device to train: is it selected, and none of the job's evaluators? */
+bool engine_selects(
+    struct engine *g, const uint8_t job[16], const struct job_spec *spec, const uint8_t device[32]);
 /* May this device work on the job at all? Then it may read the job's models. */
 bool engine_may_work(
     struct engine *g, const uint8_t device[32], const uint8_t job[16], uint64_t *read);
@@ -251,8 +253,25 @@ ERR_MUST_USE bool engine_jobs(struct engine *g, struct engine_slice *s);
 /* False if there is no such job or the device may not see it; out->read_bytes as above, also then. */
 ERR_MUST_USE bool engine_job(
     struct engine *g, const uint8_t id[16], const uint8_t *device, struct job_view *out);
+/* The devices whose programs evaluate a job's models. */
+struct engine_evaluators {
+	bool by_program; /* else there are none to be, and all else is zero */
+	uint64_t devices, suspended; /* named, or labelled so; active, and suspended */
+	uint64_t heard; /* of the active ones: asked for work lately; */
+	uint64_t ready; /* with a program that evaluates for the trainer */
+	char wanted[256]; /* the first names or labels that the job wants, */
+	char trainer[RECIPE_NAME_MAX];
+	char first[RECIPE_NAME_MAX + 1]; /* and the first device that is there */
+};
+/* Looks at every device. No lock. */
+void engine_central_count(
+    struct engine *g, const struct job_spec *spec, struct engine_evaluators *out);
+/* Whose program is missing, in words; false: there is one. */
+bool engine_central_missing(char out[ENGINE_UNMEASURED_MAX], const struct engine_evaluators *e);
+
 /* Whom a job can reach now. */
 struct engine_reach {
+	struct engine_evaluators evaluators;
 	struct round_spec round; /* in force; goal 0: of a job that is over nothing is known */
 	uint64_t devices; /* active, and selected by the job */
 	uint64_t suspended; /* selected likewise, but not active */
@@ -336,6 +355,22 @@ void engine_lacks(
 /* Looks, on a worker, whether files that jobs wait for are back; whether those that open rounds start from are still there and as
  * they were; and at models that devices call damaged. Call every few seconds. */
 void engine_look_after(struct engine *g);
+/* A round's new model waits for the report of a program (EVALUATE_PROGRAM): it is there to be fetched, and evaluators get tasks. */
+void engine_central_begin(
+    struct engine *g, const struct engine_fold *f, const uint8_t model[32], uint64_t bytes);
+enum engine_central_state {
+	CENTRAL_WAITS,
+	CENTRAL_REPORTED, /* the report is durable: store_evaluation_get */
+	CENTRAL_LATE, /* evaluate.deadline_s is over */
+	CENTRAL_OVER, /* the job is */
+};
+enum engine_central_state engine_central_look(struct engine *g, const struct engine_fold *f);
+/* Who or what it waits for in vain, as far as that is known; "": nothing speaks against a report. Looks at every device. */
+void engine_central_why(
+    struct engine *g, const struct engine_fold *f, char out[ENGINE_UNMEASURED_MAX]);
+/* Shows that with the job. */
+void engine_central_tell(struct engine *g, const struct engine_fold *f);
+void engine_central_end(struct engine *g, const struct engine_fold *f);
 /* Is the job running or paused? What is made for its sake alone need not be, once it is over. */
 bool engine_job_lives(struct engine *g, const struct engine_job *j);
 /* What comes of it. */

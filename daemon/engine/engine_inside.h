@@ -64,6 +64,21 @@ struct engine_regular {
 	uint64_t folded; /* the last round that took a delta of it; 0: none */
 };
 
+/* A round's model that a program of a named evaluator measures (central.c). */
+#define ENGINE_CENTRAL_GAVE_UP 16
+struct engine_central {
+	bool open; /* it waits for its figure */
+	bool taken; /* a report is on its way to the disk, */
+	bool reported; /* or has got there: no other is taken */
+	uint64_t round, bytes; /* bytes: of its file */
+	uint8_t model[32];
+	uint64_t until_ms;
+	/* Who is not asked again, as far as there is room: then the device lets the job rest. */
+	uint8_t gave_up[ENGINE_CENTRAL_GAVE_UP][32];
+	size_t gave_up_count;
+	struct abort_cause cause; /* of the last of them */
+};
+
 /* What only the rounds of a job need. */
 struct engine_work {
 	struct job_spec spec; /* immutable: of the document */
@@ -76,6 +91,7 @@ struct engine_work {
 	struct fold_cost
 	    cost; /* of a round of its goal; bytes with the net that measures its model */
 	struct schedule_state schedule; /* after the last round that ended */
+	struct engine_central central;
 	/* Of a job that takes late deltas: the rounds whose tasks may still be answered, the newest first. */
 	struct late_point *points;
 	size_t point_count;
@@ -363,6 +379,28 @@ ERR_MUST_USE enum err engine_terms_load(
 /* Of "stop", what the job reaches with its round that has closed. Lock held. */
 enum after_limit engine_terms_limit(const struct engine *g, const struct engine_job *j);
 
+/* central.c: jobs that a program evaluates. Lock held, but for the first, which reads the registry alone. */
+bool engine_central_evaluator(
+    struct engine *g, const struct job_spec *spec, const uint8_t device[32]);
+/* Is the device one of the job's evaluators? Then it trains nothing of it. */
+bool engine_central_of(struct engine *g, const struct engine_job *j, const uint8_t device[32]);
+/* Is that the model that it is to measure? */
+bool engine_central_reads(struct engine *g, const struct engine_job *j, const uint8_t device[32],
+    const uint8_t model[32]);
+/* An evaluator asks: WAIT_NONE, and out holds its task. */
+enum wait_reason engine_central_ask(struct engine *g, struct engine_job *j,
+    const uint8_t device[32], const struct offer *offer, struct task *out);
+/* Was this its task, which it gives back? */
+bool engine_central_give_up(struct engine *g, struct engine_job *j, const uint8_t device[32],
+    const uint8_t task[16], struct abort_cause cause);
+/* Is this manifest judged here? Then why it may not come. */
+bool engine_central_claims(const struct engine_job *j, const struct manifest *m);
+enum problem_type engine_central_claim(struct engine *g, const struct engine_job *j,
+    const struct manifest *m, const char *path_task, struct why *why);
+/* As engine_take and engine_settle. */
+ERR_MUST_USE enum err engine_central_take(struct engine_job *j, const struct engine_claim *claim);
+void engine_central_settle(struct engine_job *j, const struct engine_claim *claim, bool durable);
+
 /* share.c: what jobs have had of the devices. Lock held. */
 /* A job that is linked, or is to be: from now on it is asked for work. */
 void engine_share_join(struct engine *g, struct engine_job *j);
@@ -492,7 +530,7 @@ void engine_refusal_forget(struct engine_job *j, const uint8_t device[32]);
 bool engine_refusal_stands(
     struct engine_job *j, const uint8_t device[32], enum task_kind kind, uint64_t print);
 
-/* engine_steps.c: the differences between a job's newest models. */
+/* offer.c: the differences between a job's newest models. */
 /* Finds those in the model folder that lead to j->model. No lock. */
 void engine_steps_load(const struct services *s, struct engine_job *j);
 /* A new one. Lock held. */

@@ -151,7 +151,7 @@ measures(const struct engine_job *j)
 	const struct job_spec *spec = &j->work->spec;
 
 	return j->round.policy.buffered &&
-	    (spec->recipe.evaluate_by == EVALUATE_DEVICES || spec->monitor.metric == MONITOR_OWN);
+	    job_measures_base(spec, spec->monitor.metric == MONITOR_OWN);
 }
 
 bool

@@ -145,7 +145,8 @@ engine_past_selects(
 	free(row.document);
 	if (e)
 		return false;
-	bool selects = engine_selects(g, job, &spec.select, device);
+	bool selects =
+	    engine_selects(g, job, &spec, device) || engine_central_evaluator(g, &spec, device);
 	job_deinit(&spec);
 	return selects;
 }

@@ -123,7 +123,9 @@ engine_holds_model(struct engine *g, const uint8_t model[32])
 
 	for (struct engine_job *j = g->jobs; j; j = engine_next(g, j, &seen))
 		if (memcmp(j->row.base, model, 32) == 0 || memcmp(j->model, model, 32) == 0 ||
-		    engine_schedule_holds_model(j, model) || engine_late_holds(j, model))
+		    engine_schedule_holds_model(j, model) || engine_late_holds(j, model) ||
+		    (j->work && j->work->central.open &&
+			memcmp(j->work->central.model, model, 32) == 0))
 			return true;
 	return false;
 }

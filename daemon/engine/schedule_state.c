@@ -58,14 +58,14 @@ maker(const struct engine_fold *f, const struct store_round *r)
 	return b ? b->maker : r->measured - 1;
 }
 
-/* Devices, and what they report under names of their own, measure the base; the coordinator measures the new model. */
+/* Devices, and what they report under names of their own, measure the base; the coordinator and a program measure the new model. */
 static struct best_point
 measured(const struct engine_fold *f, const struct engine_outcome *o)
 {
 	const struct store_round *r = &o->row;
 	const struct monitor_spec *m = &f->spec->monitor;
 	bool own = m->metric == MONITOR_OWN;
-	bool base = own || f->spec->recipe.evaluate_by == EVALUATE_DEVICES;
+	bool base = job_measures_base(f->spec, own);
 	struct best_point p = {.value = own ? r->eval_own
 		: !r->evaluate.known	    ? (double)NAN
 		: m->metric == MONITOR_LOSS ? r->evaluate.loss

@@ -18,7 +18,8 @@ static struct open_view
 view_open(const struct engine_job *j, uint64_t now_ms)
 {
 	return (struct open_view){
-	    .state = round_state_name(&j->round),
+	    .state = j->work->central.open ? "evaluating" : round_state_name(&j->round),
+	    .is_central = j->work->central.open,
 	    .evaluates = engine_evaluates(j),
 	    .reports = j->round.accepted,
 	    .invited = j->round.invited,
@@ -31,7 +32,10 @@ view_open(const struct engine_job *j, uint64_t now_ms)
 	    .max_staleness = j->work->spec.round.max_staleness,
 	    .up_bytes = j->bytes_up,
 	    .opened_at_seconds = j->row.opened_at,
-	    .deadline_seconds = ((double)j->round.deadline_ms - (double)now_ms) / 1000,
+	    .deadline_seconds = ((double)(j->work->central.open ? j->work->central.until_ms
+								: j->round.deadline_ms) -
+				    (double)now_ms) /
+		1000,
 	};
 }
 
@@ -101,12 +105,18 @@ view_job(struct engine *g, const struct engine_job *j, const uint8_t *device, st
 		v->guard = j->work ? engine_view_guard(j) : j->guard;
 }
 
+/* Has the device work to do for it? */
+static bool
+concerns(struct engine *g, const struct engine_job *j, const uint8_t device[32])
+{
+	return !engine_ineligible(g, j, device) || engine_central_of(g, j, device);
+}
+
 /* A list for a device has what may still give it work: to say more of the others, each document would have to be read. */
 static bool
 is_listed(struct engine *g, const struct engine_job *j, const uint8_t *device)
 {
-	return !j->gone &&
-	    (!device || (states_job_lives(j->state) && !engine_ineligible(g, j, device)));
+	return !j->gone && (!device || (states_job_lives(j->state) && concerns(g, j, device)));
 }
 
 /* Was it looked at already? */
@@ -156,7 +166,7 @@ engine_job(struct engine *g, const uint8_t id[16], const uint8_t *device, struct
 	lock_take(&g->lock);
 	const struct engine_job *j = engine_find(g, id);
 	bool is_past = j && device && !j->work;
-	bool seen = j && (is_past || !device || !engine_ineligible(g, j, device));
+	bool seen = j && (is_past || !device || concerns(g, j, device));
 	if (seen)
 		view_job(g, j, device, out);
 	out->read_bytes = 0;
@@ -208,6 +218,7 @@ engine_reach_of(struct engine *g, const struct engine_job *j, struct engine_reac
 	    .data.min_examples = j->work->spec.recipe.data.min_examples};
 	memcpy(out->data.name, j->work->spec.recipe.data.name, sizeof(out->data.name));
 	memcpy(out->trainer, j->work->spec.recipe.trainer, sizeof(out->trainer));
+	engine_central_count(g, &j->work->spec, &out->evaluators);
 	(void)!registry_each(g->services->registry, NULL, reach_device, &r);
 }
 
@@ -478,7 +489,7 @@ may_read(
     struct engine *g, const struct engine_job *j, const uint8_t device[32], struct past_jobs *past)
 {
 	if (j->work)
-		return engine_has_invite(j, device) || !engine_ineligible(g, j, device);
+		return engine_has_invite(j, device) || concerns(g, j, device);
 	if (!j->gone && past->count < PAST_MAX)
 		memcpy(past->ids[past->count++], j->id, 16);
 	return false;
@@ -496,6 +507,8 @@ engine_may_read(struct engine *g, const uint8_t device[32], const uint8_t model[
 		if (memcmp(j->row.base, model, 32) == 0 || memcmp(j->model, model, 32) == 0 ||
 		    engine_late_reads(j, model))
 			may = may_read(g, j, device, &past);
+		else
+			may = engine_central_reads(g, j, device, model);
 	lock_release(&g->lock);
 	for (size_t i = 0; i < past.count && !may; i++)
 		may = engine_past_selects(g, past.ids[i], device, read);
@@ -508,7 +521,7 @@ engine_may_work(struct engine *g, const uint8_t device[32], const uint8_t job[16
 	lock_take(&g->lock);
 	const struct engine_job *j = engine_find(g, job);
 	bool is_past = j && !j->work;
-	bool may = j && !engine_ineligible(g, j, device);
+	bool may = j && concerns(g, j, device);
 	lock_release(&g->lock);
 	return is_past ? engine_past_selects(g, job, device, read) : may;
 }

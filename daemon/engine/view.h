@@ -15,6 +15,7 @@
 struct open_view {
 	const char *state; /* a constant word */
 	bool evaluates; /* its base, and makes no model */
+	bool is_central; /* it is folded, and a program of an evaluator measures what it has made */
 	uint32_t reports, invited, goal, quorum, reopened;
 	enum round_mode mode;
 	uint32_t early; /* reports that the next round has already */

@@ -1,11 +1,30 @@
 #include "commit.h"
 
+#include <math.h>
 #include <string.h>
 
+#include "clock.h"
 #include "fault.h"
 #include "figures_view.h"
 #include "models.h"
 #include "round_record.h"
+
+void
+commit_fill(struct fold *w)
+{
+	struct store_round *r = &w->out.row;
+
+	bool trained = r->state != OUTCOME_EVALUATED;
+
+	r->bytes_down = w->f->bytes_down;
+	r->loss = trained && r->examples > 0 ? w->loss / (double)r->examples : NAN;
+	r->accuracy =
+	    trained && w->accuracy_examples > 0 ? w->accuracy / w->accuracy_examples : NAN;
+	r->closed_at = clock_wall();
+	/* How long it took stays right where the wall clock has stepped meanwhile. */
+	if (r->opened_ms > 0)
+		r->opened_at = r->closed_at - (double)(clock_ms() - r->opened_ms) / 1000;
+}
 
 static enum err
 end_job(struct store_db *db, const struct fold *w, struct why *why)

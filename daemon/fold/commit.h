@@ -9,4 +9,7 @@
  * moment, and the round is to be folded again. */
 ERR_MUST_USE enum err commit_work(struct store_db *db, void *fold, struct why *why);
 
+/* What its row says beside what was folded: the devices' figures, bytes and times. */
+void commit_fill(struct fold *w);
+
 #endif

@@ -377,6 +377,23 @@ fold_close(struct fold *w)
 }
 
 void
+fold_lighten(struct fold *w)
+{
+	struct server_step *s = &w->tile.step;
+
+	free(s->data);
+	free(s->state);
+	free(s->download.payload);
+	s->data = NULL;
+	s->state = NULL;
+	s->download.payload = NULL;
+	free(w->squares);
+	w->squares = NULL;
+	models_map_release(w->base);
+	w->base = NULL;
+}
+
+void
 fold_deinit(struct fold *w)
 {
 	fold_close(w);

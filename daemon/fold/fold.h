@@ -66,6 +66,8 @@ ERR_MUST_USE enum err fold_base(struct fold *w, struct why *why);
 ERR_MUST_USE enum err fold_run(struct fold *w, struct why *why);
 /* Closes the deltas' files; what was read of them stays. */
 void fold_close(struct fold *w);
+/* Gives back what only the arithmetic needs, once its files are written: what is committed, and recorded, stays. */
+void fold_lighten(struct fold *w);
 void fold_deinit(struct fold *w);
 
 #endif

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include "budget.h"
+#include "central.h"
 #include "clock.h"
 #include "commit.h"
 #include "cpu.h"
@@ -43,6 +44,7 @@ struct queued {
 	bool taken; /* and has */
 	bool place; /* the evaluator keeps one */
 	bool folded;
+	bool written; /* so are its files */
 	struct round_files files;
 };
 
@@ -58,6 +60,7 @@ struct lane {
 struct folder {
 	const struct services *services;
 	struct evaluator *evaluator;
+	struct central *central;
 	unsigned threads;
 	struct lane lanes[LANES];
 	pthread_mutex_t lock; /* of the lanes and the queue */
@@ -67,25 +70,6 @@ struct folder {
 	/* Held from when files get their names to when what the round replaced is gone: what no row names is then of no use to anybody. */
 	pthread_mutex_t commit;
 };
-
-/* --- results */
-
-static void
-fill_row(struct fold *w)
-{
-	struct store_round *r = &w->out.row;
-
-	bool trained = r->state != OUTCOME_EVALUATED;
-
-	r->bytes_down = w->f->bytes_down;
-	r->loss = trained && r->examples > 0 ? w->loss / (double)r->examples : NAN;
-	r->accuracy =
-	    trained && w->accuracy_examples > 0 ? w->accuracy / w->accuracy_examples : NAN;
-	r->closed_at = clock_wall();
-	/* How long it took stays right where the wall clock has stepped meanwhile. */
-	if (r->opened_ms > 0)
-		r->opened_at = r->closed_at - (double)(clock_ms() - r->opened_ms) / 1000;
-}
 
 /* --- one round */
 
@@ -171,7 +155,7 @@ commit_round(struct queued *q, struct why *why)
 	if (e)
 		return e;
 	FAULT("fold.model");
-	fill_row(w);
+	commit_fill(w);
 	w->out.fold_seconds = histogram_now() - w->began;
 	e = engine_plan(w->services->engine, w->f, &w->out, why);
 	FAULT("fold.evaluated");
@@ -234,7 +218,7 @@ commit_or_fail(struct folder *d, struct queued *q, enum err e, struct why *why)
 static void
 end_round(struct folder *d, struct queued *q, enum err e, struct why *why)
 {
-	if (!e)
+	if (!e && !q->written)
 		e = round_files_write(&q->files, &q->w, why);
 	commit_or_fail(d, q, e, why);
 	round_files_drop(&q->files);
@@ -246,10 +230,17 @@ end_round(struct folder *d, struct queued *q, enum err e, struct why *why)
 /* --- the queue */
 
 static bool
+is_measured_by(const struct queued *q, enum evaluate_by by)
+{
+	return q->f.job && q->f.no_numbers == 0 && q->f.spec->recipe.evaluate_by == by &&
+	    job_measures(q->f.spec, q->f.row.round, q->f.limit != AFTER_NO_LIMIT);
+}
+
+/* Here. */
+static bool
 is_measured(const struct queued *q)
 {
-	return q->f.job && q->f.no_numbers == 0 &&
-	    job_measures(q->f.spec, q->f.row.round, q->f.limit != AFTER_NO_LIMIT);
+	return is_measured_by(q, EVALUATE_COORDINATOR);
 }
 
 /* Has one of this kind a round of the owner in hand? Lock held. */
@@ -388,6 +379,38 @@ begin_evaluation(struct folder *d, struct queued *q)
 	return evaluator_begin(d->evaluator, &v) == ERR_OK;
 }
 
+/* What it has taken of the budget is others' while it waits. */
+static void
+give_memory(struct folder *d, struct queued *q)
+{
+	fold_lighten(&q->w);
+	pthread_mutex_lock(&d->lock);
+	if (q->taken)
+		budget_give(d->services->budget, q->bytes, q->kind == SMALL);
+	q->taken = false;
+	pthread_cond_broadcast(&d->wake);
+	pthread_mutex_unlock(&d->lock);
+}
+
+/* False: no program is to measure it, or *e says why none can. */
+static bool
+begin_central(struct folder *d, struct queued *q, enum err *e, struct why *why)
+{
+	const struct central_wait v = {.w = &q->w, .done = evaluated, .context = d, .round = q};
+
+	if (!is_measured_by(q, EVALUATE_PROGRAM) || q->w.out.row.state != OUTCOME_COMMITTED)
+		return false;
+	*e = round_files_write(&q->files, &q->w, why);
+	q->written = true;
+	if (!*e)
+		*e = round_files_show(&q->files, &q->w, why);
+	if (*e)
+		return false;
+	give_memory(d, q);
+	*e = central_begin(d->central, &v);
+	return *e == ERR_OK;
+}
+
 /* Folds, and either ends the round or has its model measured first. */
 static void
 begin_round(struct folder *d, struct queued *q)
@@ -407,6 +430,8 @@ begin_round(struct folder *d, struct queued *q)
 		e = q->f.no_numbers > 0 ? no_numbers(w, &why) : fold_model(w, &why);
 	if (!e)
 		e = measured_end(w, &why);
+	if (!e && begin_central(d, q, &e, &why))
+		return;
 	if (e || !begin_evaluation(d, q))
 		end_round(d, q, e, &why);
 }
@@ -496,6 +521,8 @@ folder_new(struct folder **out, const struct services *services, struct why *why
 	pthread_mutex_init(&d->commit, NULL);
 	pthread_cond_init(&d->wake, NULL);
 	enum err e = evaluator_new(&d->evaluator, services, d->threads);
+	if (!e)
+		e = central_new(&d->central, services);
 	if (e || !start_lanes(d)) {
 		folder_free(d);
 		return err_set(why, ERR_NOMEM, "cannot start the folding threads");
@@ -547,10 +574,14 @@ folder_free(struct folder *d)
 		if (d->lanes[i].running)
 			pthread_join(d->lanes[i].id, NULL);
 	evaluator_free(d->evaluator);
+	central_free(d->central);
 	while (d->head) {
 		struct queued *q = d->head;
 		d->head = q->next;
+		/* A model that waited to be measured is made again after the next start. */
+		drop_files(q);
 		fold_deinit(&q->w);
+		round_files_drop(&q->files);
 		if (q->taken)
 			budget_give(d->services->budget, q->bytes, q->kind == SMALL);
 		free(q);

@@ -11,7 +11,9 @@ add_owned(struct fold *w, const struct report *r, double examples)
 {
 	const struct monitor_spec *m = &w->f->spec->monitor;
 
-	for (size_t i = 0; m->metric == MONITOR_OWN && i < r->metric_count; i++)
+	if (m->metric != MONITOR_OWN || !job_measures_base(w->f->spec, true))
+		return;
+	for (size_t i = 0; i < r->metric_count; i++)
 		if (strcmp(r->metrics[i].name, m->name) == 0)
 			w->owned[w->owned_count++] =
 			    (struct metric_value){examples, r->metrics[i].value};
@@ -152,8 +154,7 @@ measured_choose(struct fold *w, struct store_db *db)
 	uint64_t round = w->f->no_numbers > 0 ? w->f->row.round : 0;
 	enum err e = ERR_OK;
 
-	if (w->f->spec->recipe.evaluate_by != EVALUATE_DEVICES &&
-	    w->f->spec->monitor.metric != MONITOR_OWN)
+	if (!job_measures_base(w->f->spec, w->f->spec->monitor.metric == MONITOR_OWN))
 		return ERR_OK;
 	if (round == 0)
 		e = choose(w, db, &round);

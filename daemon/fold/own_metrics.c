@@ -63,6 +63,35 @@ own_metrics_choose(struct own_metrics *m)
 			m->items[i].row.mean = NAN;
 }
 
+static void
+drop(struct own_metrics *m, const char *name)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < m->count; i++)
+		if (strcmp(m->items[i].row.name, name) != 0)
+			m->items[kept++] = m->items[i];
+	m->count = kept;
+}
+
+void
+own_metrics_put(struct own_metrics *m, const struct report *r)
+{
+	for (size_t i = r->metric_count; i-- > 0;) {
+		struct own_metric o = {.row = {.mean = r->metrics[i].value, .reports = 1}};
+		memcpy(o.row.name, r->metrics[i].name, sizeof(o.row.name));
+		drop(m, o.row.name);
+		if (m->count == METRIC_ROWS_MAX)
+			m->count--;
+		struct own_metric *items = bytes_grow(m->items, m->count, &m->room, sizeof(*items));
+		if (!items)
+			continue;
+		m->items = items;
+		memmove(&items[1], &items[0], m->count++ * sizeof(*items));
+		items[0] = o;
+	}
+}
+
 void
 own_metrics_deinit(struct own_metrics *m)
 {

@@ -22,6 +22,8 @@ struct own_metrics {
 void own_metrics_add(struct own_metrics *m, const struct report *r, double examples);
 /* Leaves METRIC_ROWS_MAX at most, the most reported first, then by name. */
 void own_metrics_choose(struct own_metrics *m);
+/* After that: one report's alone, in the place of what others called so, and before all of them. Without memory it is left out. */
+void own_metrics_put(struct own_metrics *m, const struct report *r);
 void own_metrics_deinit(struct own_metrics *m);
 
 #endif

@@ -70,13 +70,21 @@ round_files_write(struct round_files *r, struct fold *w, struct why *why)
 }
 
 enum err
+round_files_show(struct round_files *r, const struct fold *w, struct why *why)
+{
+	r->kept = r->shown = r->model;
+	return r->model ? models_file_keep(r->model, MODELS_KIND_MODEL, w->out.row.model, why)
+			: ERR_OK;
+}
+
+enum err
 round_files_keep(struct round_files *r, const struct fold *w, struct why *why)
 {
 	const struct store_round *row = &w->out.row;
 	enum err e = ERR_OK;
 
 	r->kept = r->model;
-	if (r->model)
+	if (r->model && !r->shown)
 		e = models_file_keep(r->model, MODELS_KIND_MODEL, row->model, why);
 	if (!e && r->difference)
 		e = models_file_keep(r->difference, MODELS_KIND_DIFFERENCE, row->model, why);

@@ -155,6 +155,37 @@ event_of(enum round_outcome state)
 	return state == OUTCOME_COMMITTED ? RECORD_ROUND_COMMITTED : RECORD_ROUND_FAILED;
 }
 
+/* What an evaluator's program said of the model that the round makes: its manifest, and the report that this signs. */
+static enum err
+append_evaluation(struct store_db *db, const struct fold *w, struct why *why)
+{
+	const struct store_round *r = &w->out.row;
+	struct store_accept row;
+
+	if (w->f->spec->recipe.evaluate_by != EVALUATE_PROGRAM || !r->evaluate.known)
+		return ERR_OK;
+	enum err e = store_evaluation_get(db, w->f->job_id, r->round, NULL, &row);
+	if (e)
+		return e == ERR_NOTFOUND
+		    ? err_set(why, ERR_CORRUPT, "the evaluator's report is gone")
+		    : e;
+	const struct audit_item items[] = {{row.device, row.manifest, sizeof(row.manifest)},
+	    {row.device, row.report, strlen(row.report)}};
+	struct json *facts = json_object();
+	add_id(facts, "model", r->model);
+	json_add(facts, "evaluate", metric_facts(&r->evaluate));
+	e = audit_append(db, w->services,
+	    &(struct audit_event){.event = RECORD_MODEL_EVALUATED,
+		.job = w->f->job_id,
+		.round = r->round,
+		.facts = facts,
+		.items = items,
+		.item_count = 2},
+	    why);
+	free(row.report);
+	return e;
+}
+
 enum err
 round_record_append(struct store_db *db, const struct fold *w, struct why *why)
 {
@@ -165,6 +196,8 @@ round_record_append(struct store_db *db, const struct fold *w, struct why *why)
 
 	all.rows = calloc(w->count + 1, sizeof(*all.rows));
 	if (items && all.rows)
+		e = append_evaluation(db, w, why);
+	if (!e)
 		e = store_accept_each(db, w->f->job_id, w->f->row.round, add, &all);
 	if (!e && all.count != w->count)
 		e = err_set(why, ERR_CORRUPT, "rows of accepted deltas are gone");

@@ -28,6 +28,7 @@ struct registry_told {
 	size_t trainer_count;
 	uint64_t memory_bytes;
 	bool draws; /* a share, where it has more examples than a job lets it claim */
+	bool by_program; /* they are what a program evaluates, and nothing is trained here */
 	uint64_t no_figures; /* trainers that do not give them, a bit each */
 };
 

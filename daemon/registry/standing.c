@@ -244,13 +244,17 @@ standing_note_data(struct device *d, const struct offer *offer)
 {
 	struct registry_told *t = &d->told;
 	void *data = t->data, *trainers = t->trainers;
+	/* What it names is then what it evaluates: it trains nothing. */
+	t->by_program =
+	    has_name(offer->features, offer->feature_count, RECIPE_FEATURE_EVALUATE_PROGRAM);
+	const message_name *names = t->by_program ? offer->evaluators : offer->trainers;
+	const size_t count = t->by_program ? offer->evaluator_count : offer->trainer_count;
 
 	t->memory_bytes = offer->memory_bytes;
 	t->draws = has_name(offer->features, offer->feature_count, RECIPE_FEATURE_MAX_EXAMPLES);
 	t->no_figures = 0;
 	room_for(&data, &t->data_count, offer->data_count, sizeof(*t->data));
-	room_for(&trainers, &t->trainer_count,
-	    offer->trainer_count < TRAINERS_NOTED ? offer->trainer_count : TRAINERS_NOTED,
+	room_for(&trainers, &t->trainer_count, count < TRAINERS_NOTED ? count : TRAINERS_NOTED,
 	    sizeof(*t->trainers));
 	t->data = data;
 	t->trainers = trainers;
@@ -259,7 +263,7 @@ standing_note_data(struct device *d, const struct offer *offer)
 		t->data[i].examples = offer->data[i].examples;
 	}
 	for (size_t i = 0; i < t->trainer_count; i++)
-		memcpy(t->trainers[i], offer->trainers[i], sizeof(t->trainers[i]));
+		memcpy(t->trainers[i], names[i], sizeof(t->trainers[i]));
 	for (size_t i = 0; i < t->trainer_count && offer->says_figures; i++)
 		if (!messages_offer_gives_figures(offer, t->trainers[i]))
 			t->no_figures |= (uint64_t)1 << i;
@@ -277,9 +281,10 @@ look_up(
 			out->examples = t->data[i].examples;
 		}
 	out->draws = t->draws;
-	for (size_t i = 0; i < t->trainer_count && !out->has_trainer; i++)
+	for (size_t i = 0; i < t->trainer_count && !out->has_trainer && !out->evaluates; i++)
 		if (strcmp(t->trainers[i], what->trainer) == 0) {
-			out->has_trainer = true;
+			out->has_trainer = !t->by_program;
+			out->evaluates = t->by_program;
 			out->lacks_figures = t->no_figures >> i & 1;
 		}
 }

@@ -48,6 +48,8 @@ struct standing_offer {
 	bool has_data; /* the data set that was asked for, */
 	uint64_t examples; /* with so many examples */
 	bool has_trainer; /* likewise */
+	bool
+	    evaluates; /* has not the trainer, but a program that evaluates its models (RECIPE_FEATURE_EVALUATE_PROGRAM) */
 	uint64_t memory_bytes; /* 0: not said */
 	bool draws; /* a share, where it has more examples than a job lets it claim */
 	bool lately; /* it is not silent */

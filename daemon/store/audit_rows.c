@@ -49,6 +49,7 @@ enum statement {
 	ERASE_SPEEDS,
 	ERASE_SIZED,
 	ERASE_OUT,
+	ERASE_EVALUATIONS,
 	STATEMENTS
 };
 _Static_assert((int)STATEMENTS <= (int)STORE_IDENTITY_STATEMENTS, "the cache has a place for each");
@@ -92,6 +93,7 @@ static const char *const texts[] = {
     [ERASE_SPEEDS - STORE_AUDIT_STATEMENTS] = "DELETE FROM speed WHERE device = ?",
     [ERASE_SIZED - STORE_AUDIT_STATEMENTS] = "DELETE FROM sized WHERE device = ?",
     [ERASE_OUT - STORE_AUDIT_STATEMENTS] = "DELETE FROM task_out WHERE device = ?",
+    [ERASE_EVALUATIONS - STORE_AUDIT_STATEMENTS] = "DELETE FROM evaluation WHERE device = ?",
     [ERASE_JOINED - STORE_AUDIT_STATEMENTS] = "DELETE FROM joined WHERE device = ?",
     [ERASE_CLAIMS - STORE_AUDIT_STATEMENTS] = "DELETE FROM device_claim WHERE device = ?",
 };
@@ -245,6 +247,7 @@ store_audit_erase(struct store_db *db, const uint8_t device[32],
 		e = delete_rows(db, ERASE_SIZED, device, NULL);
 	if (!e)
 		e = delete_rows(db, ERASE_OUT, device, NULL);
+	e = e ? e : delete_rows(db, ERASE_EVALUATIONS, device, NULL);
 	e = e ? e : delete_rows(db, ERASE_CLAIMS, device, NULL);
 	return e ? e : delete_rows(db, ERASE_JOINED, device, NULL);
 }

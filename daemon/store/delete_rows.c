@@ -9,6 +9,7 @@ enum statement {
 	METRICS,
 	FIGURES,
 	OVERRIDES,
+	EVALUATIONS,
 	OVERRIDE,
 	BEST,
 	SPEEDS,
@@ -40,6 +41,8 @@ static const char *const texts[] = {
 	"DELETE FROM round_figures WHERE job = ? AND round BETWEEN ? AND ?",
     [OVERRIDES - STORE_DELETE_STATEMENTS] =
 	"DELETE FROM round_override WHERE job = ? AND round BETWEEN ? AND ?",
+    [EVALUATIONS - STORE_DELETE_STATEMENTS] =
+	"DELETE FROM evaluation WHERE job = ? AND round BETWEEN ? AND ?",
     [OVERRIDE - STORE_DELETE_STATEMENTS] = "DELETE FROM job_override WHERE job = ?",
     [BEST - STORE_DELETE_STATEMENTS] = "DELETE FROM best_model WHERE job = ?",
     [SPEEDS - STORE_DELETE_STATEMENTS] = "DELETE FROM speed WHERE job = ?",
@@ -105,7 +108,8 @@ store_delete_tasks(struct store_db *db, const uint8_t job[16], uint64_t from, ui
 enum err
 store_delete_reports(struct store_db *db, const uint8_t job[16], uint64_t from, uint64_t to)
 {
-	static const enum statement all[] = {REPORTS, RECORDS, METRICS, FIGURES, OVERRIDES};
+	static const enum statement all[] = {
+	    REPORTS, RECORDS, METRICS, FIGURES, OVERRIDES, EVALUATIONS};
 	enum err e = ERR_OK;
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]) && !e; i++) {

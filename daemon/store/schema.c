@@ -253,6 +253,15 @@ static const char *const migrations[] = {
     SUMMED(sized, "job = NEW.job AND round = NEW.round AND device = NEW.device")
     SUMMED(task_out, "job = NEW.job AND device = NEW.device"),
     /* clang-format on */
+    /* What a program of a named evaluator said of the model that a round makes: the first report alone. */
+    "CREATE TABLE evaluation ("
+    "	job BLOB NOT NULL REFERENCES job, round INTEGER NOT NULL,"
+    "	device BLOB NOT NULL REFERENCES device, task BLOB NOT NULL CHECK (length(task) = 16),"
+    "	manifest BLOB NOT NULL CHECK (length(manifest) = 320),"
+    "	receipt BLOB NOT NULL CHECK (length(receipt) = 160), report TEXT NOT NULL,"
+    "	accepted_at REAL NOT NULL, PRIMARY KEY (job, round)) STRICT;"
+    "CREATE INDEX evaluation_device ON evaluation (device);" SUMMED(
+	evaluation, "rowid = NEW.rowid"),
 };
 enum { VERSION = sizeof(migrations) / sizeof(migrations[0]) };
 

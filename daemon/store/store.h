@@ -317,6 +317,13 @@ ERR_MUST_USE enum err store_accept_last(struct store_db *db, const uint8_t job[1
 ERR_MUST_USE enum err store_accept_count(
     struct store_db *db, const uint8_t device[32], uint64_t *out);
 
+/* What a named evaluator's program said of the model that a round makes (EVALUATE_PROGRAM): a report alone, so that body_bytes and folded
+ * are 0. One of a round: a newer one, of another model that the round came to, takes its place. The report is owned, as of
+ * store_accept_get. device: whose it must be; NULL: anybody's. ERR_NOTFOUND. */
+ERR_MUST_USE enum err store_evaluation_put(struct store_db *db, const struct store_accept *row);
+ERR_MUST_USE enum err store_evaluation_get(struct store_db *db, const uint8_t job[16],
+    uint64_t round, const uint8_t *device, struct store_accept *out);
+
 /* How long a device's task took: of each job the last few, written with the accepted delta. */
 #define STORE_SPEEDS 5
 struct store_speed {

@@ -13,12 +13,12 @@ enum {
 	STORE_AUDIT_STATEMENTS = 48,
 	STORE_IDENTITY_STATEMENTS = 68,
 	STORE_DELETE_STATEMENTS = 92,
-	STORE_METRIC_STATEMENTS = 110,
-	STORE_PAST_STATEMENTS = 117,
-	STORE_MODEL_STATEMENTS = 122,
-	STORE_OVERRIDE_STATEMENTS = 128,
-	STORE_TASK_STATEMENTS = 133,
-	STORE_STATEMENTS = 144
+	STORE_METRIC_STATEMENTS = 114,
+	STORE_PAST_STATEMENTS = 121,
+	STORE_MODEL_STATEMENTS = 126,
+	STORE_OVERRIDE_STATEMENTS = 132,
+	STORE_TASK_STATEMENTS = 137,
+	STORE_STATEMENTS = 152
 };
 
 /* A connection. Its statements are prepared at first use and finalized at close; one thread at a time uses it. */
@@ -116,6 +116,7 @@ ERR_MUST_USE enum err store_query_one_owned(
 	"job, device, slot, serial, steps, seconds, samples, up_bytes, up_seconds, at"
 #define STORE_SUM_SIZED "job, round, device, steps"
 #define STORE_SUM_OUT "job, device, round, at"
+#define STORE_SUM_EVALUATION "job, round, device, task, manifest, receipt, report, accepted_at"
 /* Is the row sound? As the last column behind those of a table (2: it has no checksum): store_query_next and the others read no row that is not. */
 #define STORE_SOUND(columns) "(checksum IS NULL OR checksum = row_checksum(" columns "))"
 #define STORE_JUDGED(name, columns) \

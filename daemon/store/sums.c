@@ -42,6 +42,7 @@ static const struct summed summed[] = {
     {"speed", STORE_SUM_SPEED, false, 3, {"job", "device", "slot"}},
     {"sized", STORE_SUM_SIZED, false, 3, {"job", "round", "device"}},
     {"task_out", STORE_SUM_OUT, false, 2, {"job", "device"}},
+    {"evaluation", STORE_SUM_EVALUATION, true, 2, {"job", "round"}},
 };
 enum { TABLES = sizeof(summed) / sizeof(summed[0]) };
 

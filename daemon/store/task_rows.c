@@ -1,3 +1,6 @@
+#include <stdlib.h>
+#include <string.h>
+
 #include "store_inside.h"
 
 enum statement {
@@ -12,6 +15,8 @@ enum statement {
 	DROP_OUT,
 	CLEAR_OUT,
 	UNANSWERED,
+	PUT_EVALUATION,
+	EVALUATION,
 	STATEMENTS
 };
 _Static_assert((int)STATEMENTS <= (int)STORE_STATEMENTS, "the cache has a place for each");
@@ -50,6 +55,10 @@ static const char *const texts[] = {
 				   "(SELECT 1 FROM accept WHERE accept.job = t.job AND "
 				   "accept.round = t.round AND "
 				   "accept.device = t.device) ORDER BY device"),
+    [PUT_EVALUATION - STORE_TASK_STATEMENTS] =
+	("INSERT OR REPLACE INTO evaluation (" STORE_SUM_EVALUATION ") VALUES (?,?,?,?,?,?,?,?)"),
+    [EVALUATION - STORE_TASK_STATEMENTS] = "SELECT " STORE_SUM_EVALUATION STORE_JUDGED(
+	"evaluation", STORE_SUM_EVALUATION) " FROM evaluation WHERE job = ? AND round = ?",
 };
 
 static struct store_query
@@ -242,4 +251,42 @@ store_out_unanswered(struct store_db *db, const struct store_out *after,
 	while (store_query_next(&q, &out_table, &row))
 		q.e = fn(ctx, &row);
 	return store_query_end(&q);
+}
+
+static const struct store_field evaluation_fields[] = {
+    BLOB(store_accept, job),
+    FIELD(STORE_UNSIGNED, store_accept, round),
+    BLOB(store_accept, device),
+    BLOB(store_accept, task),
+    BLOB(store_accept, manifest),
+    BLOB(store_accept, receipt),
+    FIELD(STORE_LONG_TEXT, store_accept, report),
+    FIELD(STORE_REAL, store_accept, accepted_at),
+};
+static const struct store_table evaluation_table = {8, evaluation_fields};
+
+enum err
+store_evaluation_put(struct store_db *db, const struct store_accept *row)
+{
+	struct store_query q = begin(db, PUT_EVALUATION);
+
+	store_query_row(&q, &evaluation_table, row);
+	return store_query_done(&q);
+}
+
+enum err
+store_evaluation_get(struct store_db *db, const uint8_t job[16], uint64_t round,
+    const uint8_t *device, struct store_accept *out)
+{
+	struct store_query q = begin(db, EVALUATION);
+
+	*out = (struct store_accept){.report = NULL};
+	store_query_blob(&q, job, 16);
+	store_query_unsigned(&q, round);
+	enum err e = store_query_one_owned(&q, &evaluation_table, out, &out->report, NULL);
+	if (e || !device || memcmp(out->device, device, sizeof(out->device)) == 0)
+		return e;
+	free(out->report);
+	out->report = NULL;
+	return ERR_NOTFOUND;
 }

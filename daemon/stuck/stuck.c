@@ -30,8 +30,8 @@ static const struct kind {
 	"mend what the reason says; the round is then folded by itself, within a minute"},
     [STUCK_SPOOL_FULL] = {"spool-full", "raise [spool] quota, or stop jobs"},
     [STUCK_NO_EVALUATION] = {"no-evaluation",
-	"give the coordinator the data set of evaluate.data ([data NAME], then reload), or devices "
-	"a trainer that evaluates"},
+	"give the coordinator the data set of evaluate.data ([data NAME], then reload), devices a "
+	"trainer that evaluates, or start the program of an evaluator"},
     [STUCK_NO_DEVICES] = {"no-devices",
 	"let devices join (\"rivulet token create\"), or give those that are there what \"select\" "
 	"wants (\"rivulet device set\")"},

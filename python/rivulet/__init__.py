@@ -8,17 +8,20 @@ Importing this costs next to nothing: what a name needs is loaded when it is fir
 from typing import TYPE_CHECKING, Any, List
 
 if TYPE_CHECKING:
+    from ._central import Evaluation, evaluations
     from .coordinator import ApiError, Coordinator, frame
     from .presets import preset
     from .task import Stop, Task, tasks
 
 __version__ = "1.0"
-__all__ = ["ApiError", "Coordinator", "Error", "Stop", "Task", "frame", "preset", "tasks"]
+__all__ = ["ApiError", "Coordinator", "Error", "Evaluation", "Stop", "Task", "evaluations", "frame", "preset", "tasks"]
 
 _HOMES = {
     "tasks": "task",
     "Task": "task",
     "Stop": "task",
+    "Evaluation": "_central",
+    "evaluations": "_central",
     "Coordinator": "coordinator",
     "ApiError": "coordinator",
     "frame": "coordinator",

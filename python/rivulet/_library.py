@@ -157,7 +157,7 @@ class Handle:
         home: Optional[str],
         config: Optional[str],
         trainer: str,
-        data: str,
+        data: Optional[str],
         examples: int,
         kinds: int,
         cancel: Callable[[], bool],
@@ -170,7 +170,8 @@ class Handle:
             CANCEL(lambda _: int(cancel())),
             EVENT(lambda _, level, line: event(level, line.decode("utf-8", "replace"))),
         )
-        options = Options(_text(home), _text(config), trainer.encode(), data.encode(), examples, *self._calls)
+        name = data.encode() if data else None
+        options = Options(_text(home), _text(config), trainer.encode(), name, examples, *self._calls)
         options.kinds = kinds
         why = ctypes.create_string_buffer(512)
         code = self.library.rivulet_open(byref(self._at), byref(options), why, len(why))

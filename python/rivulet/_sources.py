@@ -251,7 +251,7 @@ class LibrarySource(Source):
         home: Optional[str],
         config: Optional[str],
         trainer: str,
-        data: str,
+        data: Optional[str],  # None: an evaluator, with a set of its own
         examples: int,
         kinds: Sequence[str],
         signals: Signals,
@@ -260,7 +260,8 @@ class LibrarySource(Source):
         bits = sum(1 << KINDS.index(kind) for kind in set(kinds))
         with signals.blocking():
             self.handle = _library.Handle(home, config, trainer, data, examples, bits, signals.cancelled, _tell)
-            self.handle.can("max-examples")
+            if data is not None:
+                self.handle.can("max-examples")
         self._open = True
 
     def next(self, wait: float) -> Optional[Hand]:
@@ -568,6 +569,11 @@ class PersistentSource(Source):
         message = self._lines.pop(0)
         self._hand = message["task"]
         return DirectoryHand(message["directory"], self._signals, self._cache, self._finishing, self._done)
+
+
+def has_agent() -> bool:
+    """Did `rivulet run` start this program?"""
+    return any(os.environ.get(name) for name in ("RIVULET_TRAINER_IN", "RIVULET_TASK"))
 
 
 def choose(make: Callable[[Signals], Source], signals: Signals) -> Source:

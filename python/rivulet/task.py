@@ -485,14 +485,14 @@ def tasks(
     return _run(_Loop(make, stop), rounds, wait)
 
 
-def _run(loop: _Loop, rounds: Optional[int], wait: float) -> Iterator[Task]:
+def _run(loop: _Loop, rounds: Optional[int], wait: float, kind: Callable[..., Any] = Task) -> Iterator[Any]:
     try:
         source = loop.open()
         while rounds is None or rounds > 0:
             hand = source.next(wait)
             if hand is None:
                 return
-            task = Task(hand, loop)
+            task = kind(hand, loop)
             del hand
             yield task
             # Without `with`, or with it left out: what is not submitted is given back all the same.

@@ -428,6 +428,82 @@ a_manifest_of_elsewhere(void **state)
 	key_free(key);
 }
 
+/* A model's evaluation of round 1 by the device of `key`, whose report says loss 0.5, and then its round. */
+static enum err
+rated(struct telling *t, const uint8_t id[32], const struct key *key, const char *loss,
+    const char *round_loss)
+{
+	static const char report[] = "{\"evaluate\":{\"examples\":7,\"loss\":0.5}}";
+	struct manifest m = {.round = 1,
+	    .examples = 7,
+	    .flags = MANIFEST_REPORT | (uint32_t)TASK_EVALUATE << MANIFEST_KIND_SHIFT};
+	uint8_t bytes[MANIFEST_LEN], digest[HASH_LEN];
+	char text[1024];
+
+	memcpy(m.device, id, 32);
+	memset(m.base, 0xbb, 32);
+	hash_sha256(m.report_hash, report, sizeof(report) - 1);
+	manifest_encode(bytes, &m);
+	hash_sha256(digest, bytes, MANIFEST_SIGNED);
+	assert_int_equal(sign_hash(key, digest, bytes + MANIFEST_SIGNED), ERR_OK);
+	t->details[0] = (struct record_detail){.place = 0, .data = bytes, .len = sizeof(bytes)};
+	t->details[1] = (struct record_detail){
+	    .place = 1, .data = (uint8_t *)(uintptr_t)report, .len = sizeof(report) - 1};
+	t->count = 2;
+	snprintf(text, sizeof(text),
+	    "{\"event\":\"model.evaluated\",\"job\":\"" ID("0") ID("0") ID("0")
+		ID("0") "\",\"round\":1,\"model\":\"" HASH("b") "\",\"evaluate\":{\"examples\":7,"
+								"\"loss\":%s},\"details\":["
+								"\"\",\"\"]}",
+	    loss);
+	enum err e = tell(t, 1, text);
+	t->count = 0;
+	if (e)
+		return e;
+	snprintf(text, sizeof(text), "%s", round_body("round.committed", 1, 'a', 'b'));
+	snprintf(text + strlen(text) - 1, sizeof(text) - strlen(text),
+	    ",\"evaluate\":{\"examples\":7,\"loss\":%s}}", round_loss);
+	return tell(t, 1, text);
+}
+
+/* What a program of an evaluator said is signed, and the round's figure is no other. */
+static void
+a_figure_is_its_evaluators(void **state)
+{
+	struct telling *t = *state;
+	struct key *key = NULL, *other = NULL;
+	uint8_t id[32];
+
+	assert_int_equal(key_generate(&key, &t->why), ERR_OK);
+	assert_int_equal(key_generate(&other, &t->why), ERR_OK);
+	joined(t, key, id);
+	assert_int_equal(rated(t, id, other, "0.5", "0.5"), ERR_CORRUPT);
+	assert_string_equal(t->why.text, "manifest 0 is not signed by its device");
+	cmd_verify_history_deinit(&t->h);
+	joined(t, key, id);
+	assert_int_equal(rated(t, id, key, "0.25", "0.25"), ERR_CORRUPT);
+	assert_string_equal(t->why.text, "the figure is not the one of the report");
+	cmd_verify_history_deinit(&t->h);
+	joined(t, key, id);
+	assert_int_equal(rated(t, id, key, "0.5", "0.25"), ERR_CORRUPT);
+	assert_string_equal(t->why.text, "its figure is not the one that its evaluator reported");
+	cmd_verify_history_deinit(&t->h);
+	joined(t, key, id);
+	if (rated(t, id, key, "0.5", "0.5"))
+		fail_msg("%s", t->why.text);
+	/* A figure of a job of this kind that nobody has signed. */
+	assert_non_null(cmd_verify_history_job(&t->h, (uint8_t[16]){0}));
+	t->h.jobs[0].by_program = true;
+	char text[1024];
+	snprintf(text, sizeof(text), "%s", round_body("round.committed", 2, 'b', 'c'));
+	snprintf(text + strlen(text) - 1, sizeof(text) - strlen(text),
+	    ",\"evaluate\":{\"examples\":7,\"loss\":1}}");
+	assert_int_equal(tell(t, 2, text), ERR_CORRUPT);
+	assert_string_equal(t->why.text, "it has a figure, and no evaluator's report");
+	key_free(key);
+	key_free(other);
+}
+
 #define WITH(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int
@@ -450,6 +526,7 @@ main(void)
 	    WITH(another_document),
 	    WITH(manifests_are_signed),
 	    WITH(a_manifest_of_elsewhere),
+	    WITH(a_figure_is_its_evaluators),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

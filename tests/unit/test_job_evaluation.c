@@ -66,11 +66,41 @@ test_evaluation(void **state)
 	}
 }
 
+/* A program of a named device measures: who trains is not told so, as devices from before refuse the word. */
+static void
+test_by_program(void **state)
+{
+	static const char text[] =
+	    "{\"name\":\"j\",\"model\":{\"init\":\"" HEX64
+	    "\"},\"trainer\":\"own\",\"data\":{\"name\":\"d\"},\"evaluate\":{\"by\":"
+	    "\"program\",\"devices\":[\"b\",\"a\"],\"every\":3},\"round\":{\"goal\":1},\"monitor\":"
+	    "{\"metric\":\"metrics.f1\","
+	    "\"mode\":\"max\"},\"stop\":{\"target\":{\"accuracy\":0.5}}}";
+	struct why why = {""};
+	struct job_spec j;
+
+	(void)state;
+	if (job_parse(&j, text, sizeof(text) - 1, &why))
+		fail_msg("%s", why.text);
+	assert_int_equal(j.recipe.evaluate_by, EVALUATE_PROGRAM);
+	assert_int_equal(j.evaluators.device_count, 2);
+	assert_true(job_names_device(&j.evaluators, HEX64, "a"));
+	assert_false(job_names_device(&j.evaluators, HEX64, "c"));
+	assert_true(j.recipe.evaluate_deadline_s == 300);
+	assert_null(strstr(recipe_text_all(j.recipe.text), "evaluate"));
+	assert_false(job_measures(&j, 2, false));
+	assert_true(job_measures(&j, 3, false) && job_measures(&j, 4, true));
+	/* All of it is of the new model, the monitor's own metric too. */
+	assert_false(job_measures_base(&j, false) || job_measures_base(&j, true));
+	job_deinit(&j);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_evaluation),
+	    cmocka_unit_test(test_by_program),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -97,6 +97,24 @@ read_select(struct select_spec *out, struct field *doc)
 	field_end(&o);
 }
 
+/* Whose program evaluates; recipe.c has read the other keys. */
+static void
+read_evaluators(struct job_spec *job, struct field *doc)
+{
+	struct field o = field_object(doc, "evaluate");
+	struct select_spec *out = &job->evaluators;
+
+	out->percent[1] = 100;
+	if (job->recipe.evaluate_by != EVALUATE_PROGRAM)
+		return;
+	read_labels(out, &o);
+	read_devices(out, &o);
+	if (out->label_count > 0 && out->device_count > 0)
+		field_fail(&o, "labels", "only one of \"devices\" and \"labels\"");
+	else if (out->label_count == 0 && out->device_count == 0)
+		field_fail(&o, NULL, "\"devices\" or \"labels\" must not be empty");
+}
+
 static void
 read_rule(struct rule_spec *out, struct field *aggregate)
 {
@@ -355,6 +373,7 @@ read_job(struct job_spec *out, const struct json *doc, struct why *why)
 	read_kind(out, &root);
 	job_round_read(&out->round, &root);
 	read_select(&out->select, &root);
+	read_evaluators(out, &root);
 	out->priority = field_i64(&root, "priority", -JOB_PRIORITY_MAX, JOB_PRIORITY_MAX, 0);
 	out->share = (uint32_t)field_u64(&root, "share", 1, JOB_SHARE_MAX, 1);
 	read_aggregate(out, &root);
@@ -468,7 +487,15 @@ job_measures(const struct job_spec *job, uint64_t round, bool last)
 {
 	const struct recipe *r = &job->recipe;
 
-	return r->evaluate_by == EVALUATE_COORDINATOR && (round % r->evaluate_every == 0 || last);
+	return (r->evaluate_by == EVALUATE_COORDINATOR || r->evaluate_by == EVALUATE_PROGRAM) &&
+	    (round % r->evaluate_every == 0 || last);
+}
+
+bool
+job_measures_base(const struct job_spec *job, bool own)
+{
+	return job->recipe.evaluate_by == EVALUATE_DEVICES ||
+	    (own && job->recipe.evaluate_by != EVALUATE_PROGRAM);
 }
 
 void
@@ -476,5 +503,6 @@ job_deinit(struct job_spec *job)
 {
 	recipe_deinit(&job->recipe);
 	free(job->select.devices);
+	free(job->evaluators.devices);
 	*job = (struct job_spec){.seed = 1};
 }

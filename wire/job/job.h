@@ -169,6 +169,7 @@ struct job_spec {
 	struct recipe recipe;
 	struct round_spec round;
 	struct select_spec select;
+	struct select_spec evaluators; /* EVALUATE_PROGRAM: either labels or devices */
 	int64_t priority;
 	uint32_t share; /* of the devices' time, beside jobs of the same priority */
 	struct aggregate_spec aggregate;
@@ -206,8 +207,10 @@ const char *job_weight_word(enum staleness_weight weight);
 const char *job_divide_word(enum staleness_divide divide);
 bool job_find_weight(const char *word, enum staleness_weight *out);
 bool job_find_divide(const char *word, enum staleness_divide *out);
-/* Does the coordinator measure this round's model? Each evaluate.every-th, and the last. */
+/* Does the coordinator, or a program, measure this round's model before its end? Each evaluate.every-th, and the last. */
 bool job_measures(const struct job_spec *job, uint64_t round, bool last);
+/* Is a round's figure (own: of the monitor's own metric) of its base? Else it is of the model that it makes. */
+bool job_measures_base(const struct job_spec *job, bool own);
 /* "accuracy", "loss", "metrics.NAME"; "" of none. */
 #define JOB_MONITOR_WORD 80
 void job_monitor_word(char out[JOB_MONITOR_WORD], const struct monitor_spec *m);

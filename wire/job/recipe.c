@@ -113,34 +113,70 @@ check_evaluate(const struct recipe *r, const struct field *doc, struct field *o)
 	if (r->evaluate_by == EVALUATE_COORDINATOR && r->net.layer_count == 0)
 		field_fail(
 		    doc, "evaluate", "the coordinator cannot evaluate a model without layers");
-	if (r->evaluate_by != EVALUATE_COORDINATOR && field_has(o, "every"))
-		field_fail(o, "every", "belongs to \"by\": \"coordinator\"");
+	if (r->evaluate_by == EVALUATE_DEVICES && field_has(o, "every"))
+		field_fail(o, "every", "belongs to \"by\": \"coordinator\" or \"program\"");
 	if (r->figures.regression && r->net.layer_count > 0 && net_spec_labels(&r->net))
 		field_fail(
 		    o, "figures", "\"regression\" goes with numbers to meet, not with labels");
 }
 
+/* Who evaluates, job.c reads. What a program measures on, and counts, is its own. */
+static void
+check_program(const struct recipe *r, struct field *o)
+{
+	static const char *const program[] = {"devices", "labels"},
+				 *const none[] = {"data", "figures"};
+	const bool by = r->evaluate_by == EVALUATE_PROGRAM;
+	bool named = false;
+
+	for (size_t i = 0; i < sizeof(program) / sizeof(*program); i++) {
+		named |= field_has(o, program[i]);
+		if (!by && field_has(o, program[i]))
+			field_fail(o, program[i], "belongs to \"by\": \"program\"");
+	}
+	if (by && !named)
+		field_fail(o, NULL,
+		    "by \"program\" needs \"devices\" or \"labels\": whose program evaluates");
+	for (size_t i = 0; by && i < sizeof(none) / sizeof(*none); i++)
+		if (field_has(o, none[i]))
+			field_fail(o, none[i],
+			    "not with \"by\": \"program\", which has a set of its own and reports "
+			    "\"metrics\"");
+}
+
+static double
+default_deadline(enum evaluate_by by)
+{
+	return by == EVALUATE_COORDINATOR ? RECIPE_EVALUATE_COORDINATOR
+	    : by == EVALUATE_PROGRAM	  ? RECIPE_EVALUATE_PROGRAM
+					  : 0;
+}
+
 static void
 read_evaluate(struct recipe *out, struct field *doc)
 {
-	static const char *const by[] = {"coordinator", "devices", NULL};
+	static const char *const by[] = {[EVALUATE_NONE] = "none",
+	    [EVALUATE_COORDINATOR] = "coordinator",
+	    [EVALUATE_DEVICES] = "devices",
+	    [EVALUATE_PROGRAM] = "program",
+	    NULL};
 
 	out->evaluate_by = EVALUATE_NONE;
 	out->evaluate_every = 1;
 	if (!field_has(doc, "evaluate"))
 		return;
 	struct field o = field_object(doc, "evaluate");
-	out->evaluate_by = field_choice(&o, "by", by, FIELD_MUST_CHOICE) == 0 ? EVALUATE_COORDINATOR
-									      : EVALUATE_DEVICES;
+	out->evaluate_by =
+	    (enum evaluate_by)(field_choice(&o, "by", by + 1, FIELD_MUST_CHOICE) + 1);
 	field_string(
 	    &o, "data", FIELD_NAME, out->evaluate_data, sizeof(out->evaluate_data), out->data.name);
 	out->evaluate_every =
 	    (uint32_t)field_u64(&o, "every", 1, RECIPE_ROUNDS_MAX, out->evaluate_every);
-	out->evaluate_deadline_s =
-	    field_double(&o, "deadline_s", RECIPE_EVALUATE_MIN, RECIPE_EVALUATE_MAX,
-		out->evaluate_by == EVALUATE_COORDINATOR ? RECIPE_EVALUATE_COORDINATOR : 0);
+	out->evaluate_deadline_s = field_double(&o, "deadline_s", RECIPE_EVALUATE_MIN,
+	    RECIPE_EVALUATE_MAX, default_deadline(out->evaluate_by));
 	figure_set_read(&out->figures, &o);
 	figure_set_check(&out->figures, &o, out->data.class_count);
+	check_program(out, &o);
 	check_evaluate(out, doc, &o);
 	field_end(&o);
 }
@@ -165,7 +201,8 @@ recipe_parse(struct recipe *out, const struct json *doc, bool strict, struct why
 	recipe_local_check(out, &root);
 	field_end(&root);
 	if (!reader.err)
-		reader.err = recipe_text_new(&out->text, doc, why);
+		reader.err =
+		    recipe_text_new(&out->text, doc, out->evaluate_by == EVALUATE_PROGRAM, why);
 	if (reader.err)
 		recipe_deinit(out);
 	return reader.err;

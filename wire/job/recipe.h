@@ -117,7 +117,12 @@ struct upload_spec {
 	bool says_feedback, feedback; /* the device adds what encoding lost to its next delta */
 };
 
-enum evaluate_by { EVALUATE_NONE, EVALUATE_COORDINATOR, EVALUATE_DEVICES };
+enum evaluate_by {
+	EVALUATE_NONE,
+	EVALUATE_COORDINATOR,
+	EVALUATE_DEVICES,
+	EVALUATE_PROGRAM, /* on a central set, by a program of devices that the job names; no matter of who trains: tasks do not say it */
+};
 
 struct recipe {
 	struct recipe_text *text; /* held: the recipe's keys */
@@ -132,8 +137,8 @@ struct recipe {
 	enum evaluate_by evaluate_by;
 	char evaluate_data[RECIPE_NAME_MAX];
 	struct figure_set figures; /* beyond loss and accuracy */
-	uint32_t evaluate_every; /* coordinator: each so many rounds, at least 1 */
-	/* What is not known then is never known: coordinator: of a round; devices: of the last model, 0 for round.deadline_s. */
+	uint32_t evaluate_every; /* coordinator, program: each so many rounds, at least 1 */
+	/* What is not known then is never known: coordinator, program: of a round; devices: of the last model, 0 for round.deadline_s. */
 	double evaluate_deadline_s;
 	char codec[RECIPE_NAME_MAX]; /* the first of upload.codecs: in a task the one to be used */
 	struct upload_spec upload;
@@ -162,6 +167,9 @@ bool recipe_upload_feedback(const struct upload_spec *u, const struct codec *cod
 /* What a device may know beyond the first version, as its offer names it; NULL-terminated. */
 const char *const *recipe_feature_names(void);
 #define RECIPE_FEATURE_EVALUATE "evaluate-task" /* tasks of kind evaluate */
+/* Tasks of kind evaluate of jobs with EVALUATE_PROGRAM, and no others: of a program with a set of its own, not of agents, so that it is not
+ * among recipe_feature_names. */
+#define RECIPE_FEATURE_EVALUATE_PROGRAM "evaluate-program"
 #define RECIPE_FEATURE_BUFFERED "buffered" /* tasks that outlive their round */
 #define RECIPE_FEATURE_FIGURES "figures" /* reports with what evaluate.figures asks for */
 #define RECIPE_FEATURE_MAX_EXAMPLES "max-examples" /* a drawn share where a task allows no more */

@@ -22,6 +22,7 @@
 #define RECIPE_EVALUATE_MIN 0.1
 #define RECIPE_EVALUATE_MAX 3600.0
 #define RECIPE_EVALUATE_COORDINATOR 60.0
+#define RECIPE_EVALUATE_PROGRAM 300.0
 #define RECIPE_SHARE_MAX 0.999 /* of dropout, validation and momentum: below 1 in f32 as well */
 
 /* For unknown keys of a job document: which one is meant. */

@@ -68,7 +68,7 @@ make(struct recipe_text **out, const struct progress *p)
 }
 
 enum err
-recipe_text_new(struct recipe_text **out, const struct json *doc, struct why *why)
+recipe_text_new(struct recipe_text **out, const struct json *doc, bool central, struct why *why)
 {
 	struct progress p = {.shared = 0};
 
@@ -76,7 +76,7 @@ recipe_text_new(struct recipe_text **out, const struct json *doc, struct why *wh
 	buf_init(&p.text, RECIPE_TEXT_MAX);
 	enum err e = buf_append(&p.text, "{", 1);
 	for (size_t i = 0; !e && i < KEYS; i++)
-		e = print_key(&p, i, json_get(doc, keys[i]));
+		e = print_key(&p, i, central && i == EVALUATE ? NULL : json_get(doc, keys[i]));
 	if (!e)
 		e = buf_append(&p.text, "}", 1);
 	if (!e)

@@ -13,9 +13,10 @@
 #define RECIPE_TEXT_MAX ((1u << 20) - 8192) /* so that messages of 1 MiB can carry it */
 struct recipe_text;
 
-/* Prints the recipe's keys of `doc`. ERR_LIMIT past RECIPE_TEXT_MAX. */
+/* Prints the recipe's keys of `doc`; central: but for "evaluate", which is then no matter of who trains, and a word that older devices do
+ * not know. ERR_LIMIT past RECIPE_TEXT_MAX. */
 ERR_MUST_USE enum err recipe_text_new(
-    struct recipe_text **out, const struct json *doc, struct why *why);
+    struct recipe_text **out, const struct json *doc, bool central, struct why *why);
 /* One user more: the same text. NULL is legal. */
 struct recipe_text *recipe_text_hold(struct recipe_text *t);
 void recipe_text_free(struct recipe_text *t);

@@ -23,6 +23,7 @@ static const char *const names[RECORD_EVENTS] = {
     [RECORD_JOB_SET] = "job.set",
     [RECORD_JOB_DELETED] = "job.deleted",
     [RECORD_MODEL_DELETED] = "model.deleted",
+    [RECORD_MODEL_EVALUATED] = "model.evaluated",
     [RECORD_ROUND_COMMITTED] = "round.committed",
     [RECORD_ROUND_FAILED] = "round.failed",
     [RECORD_ROUND_EVALUATED] = "round.evaluated",

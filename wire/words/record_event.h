@@ -23,6 +23,7 @@ enum record_event {
 	RECORD_JOB_SET, /* what is overridden of its document */
 	RECORD_JOB_DELETED,
 	RECORD_MODEL_DELETED,
+	RECORD_MODEL_EVALUATED, /* by a program of a named evaluator, before its round ends */
 	RECORD_ROUND_COMMITTED,
 	RECORD_ROUND_FAILED,
 	RECORD_ROUND_EVALUATED,
