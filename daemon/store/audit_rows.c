@@ -82,10 +82,13 @@ static const char *const texts[] = {
 	 "SELECT seq, place, device, salt, zeroblob(1) FROM audit_detail "
 	 "INDEXED BY audit_detail_device WHERE device = ?2 AND seq = ?1 AND place > 0"),
     [ERASE_BUSY - STORE_AUDIT_STATEMENTS] =
-	("SELECT count(*) FROM accept JOIN job ON job.id = accept.job LEFT JOIN round ON "
+	("SELECT (SELECT count(*) FROM accept JOIN job ON job.id = accept.job LEFT JOIN round ON "
 	 "round.job = accept.job AND round.round = accept.folded "
-	 "WHERE accept.device = ? AND coalesce(round.state, 'open') IN ('open', 'evaluating') "
-	 "AND job.state IN ('running', 'paused')"),
+	 "WHERE accept.device = ?1 AND coalesce(round.state, 'open') IN ('open', 'evaluating') "
+	 "AND job.state IN ('running', 'paused')) + "
+	 "(SELECT count(*) FROM evaluation AS e JOIN job ON job.id = e.job JOIN round ON "
+	 "round.job = e.job AND round.round = e.round WHERE e.device = ?1 "
+	 "AND round.state = 'open' AND job.state IN ('running', 'paused'))"),
     [ERASE_TASKS - STORE_AUDIT_STATEMENTS] = "SELECT task FROM accept WHERE device = ?",
     [ERASE_DETAILS - STORE_AUDIT_STATEMENTS] = "DELETE FROM audit_detail WHERE device = ?",
     [ERASE_REPORTS - STORE_AUDIT_STATEMENTS] = "DELETE FROM accept WHERE device = ?",

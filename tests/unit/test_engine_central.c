@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "audit_rows.h"
 #include "engine_fixture.h"
 
 static const char job[] =
@@ -196,6 +197,32 @@ report(struct coordinator *c, const struct task *t, uint8_t tag, char *text)
 	assert_int_equal(store_write(c->s.store, put_report, &row, &c->why), ERR_OK);
 }
 
+static enum err
+no_task(void *ctx, const uint8_t task[16])
+{
+	(void)ctx;
+	(void)task;
+	return ERR_OK;
+}
+
+static enum err
+erase_3(struct store_db *db, void *arg, struct why *why)
+{
+	(void)why;
+	return store_audit_erase(db, device_id(3), no_task, NULL, arg);
+}
+
+static enum err
+find_row(struct store_db *db, void *arg, struct why *why)
+{
+	struct store_accept row;
+
+	(void)why;
+	enum err e = store_evaluation_get(db, arg, 1, NULL, &row);
+	free(row.report);
+	return e;
+}
+
 static void
 what_was_reported_before_a_start_counts(void **state)
 {
@@ -224,6 +251,9 @@ what_was_reported_before_a_start_counts(void **state)
 	assert_true(again.deadline_s > 3000);
 	memcpy(t.model, model, sizeof(model));
 	report(c, &t, 3, good);
+	/* Its round is still to name it. */
+	struct store_erased erased;
+	assert_int_equal(store_write(c->s.store, erase_3, &erased, &c->why), ERR_STATE);
 	coordinator_stop(c);
 	coordinator_start(c);
 	await_rounds(c, id, 1);
@@ -234,6 +264,10 @@ what_was_reported_before_a_start_counts(void **state)
 	char hex[65];
 	hex_encode(hex, r.model, 32);
 	assert_string_equal(hex, model);
+	assert_int_equal(store_read(c->s.store, find_row, id, &c->why), ERR_OK);
+	assert_int_equal(store_write(c->s.store, erase_3, &erased, &c->why), ERR_OK);
+	assert_int_equal(erased.details, 2);
+	assert_int_equal(store_read(c->s.store, find_row, id, &c->why), ERR_NOTFOUND);
 }
 
 int
