@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""repro.py fedavg|attacks|codecs|asynchronous|learning: published experiments on the programs' own code, with rivulet simulate.
+"""repro.py fedavg|attacks|codecs|asynchronous|learning|boards: published experiments on the programs' own code, with rivulet simulate.
 
 Each run is kept in build/repro (by job and fleet), so that a command goes on where it ended. README.md says what is run and what
 the environment may change: ROWS, FULL, THREADS, KEEP, SPLIT, MNIST, BUILD. Standard library only.
@@ -209,12 +209,13 @@ def result(part, words, pictures):
 def main():
     import asynchronous
     import attacks
+    import boards
     import codecs_matrix
     import fedavg
     import learning
 
     parts = {"fedavg": fedavg.main, "attacks": attacks.main, "codecs": codecs_matrix.main, "asynchronous": asynchronous.main}
-    parts["learning"] = learning.main
+    parts |= {"learning": learning.main, "boards": boards.main}
     if len(sys.argv) != 2 or sys.argv[1] not in parts:
         sys.exit(__doc__)
     if not os.path.exists(f"{MNIST}/train-images-idx3-ubyte.gz"):
