@@ -13,7 +13,9 @@ PACKAGE = "byzfl==0.0.11"
 
 
 def main():
-    """(the table, rules that missed)."""
+    """(the table, rules that missed); nothing if it is not wanted."""
+    if not repro.wanted("robust", True):
+        return "", []
     folder = f"{repro.KEPT}/byzfl"
     if not os.path.exists(f"{folder}/byzfl"):
         command = [learning.interpreter(), "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder, PACKAGE]
