@@ -1,12 +1,14 @@
 #include "class_folder.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "bytes.h"
 #include "packed.h"
@@ -18,6 +20,9 @@ class_folder_deinit(struct class_folder *f)
 	for (size_t i = 0; i < f->count; i++)
 		free(f->files[i].path);
 	free(f->files);
+	for (size_t i = 0; i < f->link_count; i++)
+		free(f->links[i]);
+	free(f->links);
 	buf_deinit(&f->names);
 	*f = (struct class_folder){.count = 0};
 }
@@ -72,13 +77,56 @@ walk(struct class_folder *f, const char *path,
 }
 
 static enum err
+no_memory(struct why *why)
+{
+	return err_set(why, ERR_NOMEM, "no memory for the names of files");
+}
+
+static enum err
+add_link(struct class_folder *f, const char *path, struct why *why)
+{
+	if (f->link_count == CLASS_FOLDER_LINKS_MAX)
+		return err_set(why, ERR_LIMIT,
+		    "%.200s: more than %u symbolic links: put the pictures themselves there", path,
+		    CLASS_FOLDER_LINKS_MAX);
+	void *grown = bytes_grow(f->links, f->link_count, &f->link_room, sizeof(*f->links));
+	char *copy = grown ? strdup(path) : NULL;
+	if (grown)
+		f->links = grown;
+	if (!copy)
+		return no_memory(why);
+	f->links[f->link_count++] = copy;
+	return ERR_OK;
+}
+
+/* What stands at `path`, behind a link if it is one. */
+static enum err
+look(struct class_folder *f, const char *path, struct stat *st, struct why *why)
+{
+	char to[PATH_MAX];
+	ssize_t n = readlink(path, to, sizeof(to) - 1);
+	enum err e = n < 0 ? ERR_OK : add_link(f, path, why);
+
+	if (e)
+		return e;
+	to[n < 0 ? 0 : n] = '\0';
+	if (stat(path, st) == 0)
+		return ERR_OK;
+	if (n >= 0 && errno == ENOENT)
+		return err_set(why, ERR_INVALID,
+		    "%.160s: a symbolic link to %.60s, which is not there", path, to);
+	return err_errno(why, "look at %s", path);
+}
+
+static enum err
 add_file(struct class_folder *f, const char *path, const char *name, struct why *why)
 {
 	struct stat st;
 
 	(void)name;
-	if (stat(path, &st) != 0)
-		return err_errno(why, "look at %s", path);
+	enum err e = look(f, path, &st, why);
+	if (e)
+		return e;
 	if (!S_ISREG(st.st_mode))
 		return err_set(why, ERR_INVALID, "%.200s is not a regular file", path);
 	if (f->count == CLASS_FOLDER_FILES_MAX)
@@ -88,7 +136,7 @@ add_file(struct class_folder *f, const char *path, const char *name, struct why 
 	if (grown)
 		f->files = grown;
 	if (!copy)
-		return err_set(why, ERR_NOMEM, "no memory for the names of files");
+		return no_memory(why);
 	f->files[f->count++] =
 	    (struct class_folder_file){.path = copy, .class = (uint32_t)(f->classes - 1)};
 	return ERR_OK;
@@ -100,8 +148,9 @@ add_class(struct class_folder *f, const char *path, const char *name, struct why
 	size_t before = f->count;
 	struct stat st;
 
-	if (stat(path, &st) != 0)
-		return err_errno(why, "look at %s", path);
+	enum err e = look(f, path, &st, why);
+	if (e)
+		return e;
 	if (!S_ISDIR(st.st_mode))
 		return err_set(
 		    why, ERR_INVALID, "%.200s: only folders, one per class, may be here", path);
@@ -113,7 +162,7 @@ add_class(struct class_folder *f, const char *path, const char *name, struct why
 	if (f->classes == RECIPE_CLASSES_MAX || buf_printf(&f->names, "%s\n", name))
 		return err_set(why, ERR_LIMIT, "more than %d classes", RECIPE_CLASSES_MAX);
 	f->classes++;
-	enum err e = walk(f, path, add_file, why);
+	e = walk(f, path, add_file, why);
 	if (!e && f->count == before)
 		e = err_set(why, ERR_INVALID, "%.200s: the class has no pictures", path);
 	return e;

@@ -10,6 +10,7 @@
  * A folder with a folder per class: what is in it, in the order of names by their bytes. Names that begin with a dot do not count.
  */
 #define CLASS_FOLDER_FILES_MAX 10000000u
+#define CLASS_FOLDER_LINKS_MAX 65536u
 
 struct class_folder {
 	struct buf names; /* of the classes, each ended by a line feed */
@@ -19,10 +20,12 @@ struct class_folder {
 		uint32_t class;
 	} * files;
 	size_t count, room;
+	char **links; /* paths of symbolic links, owned: they may lead out of the folder */
+	size_t link_count, link_room;
 };
 
-/* ERR_INVALID if there are no classes, too many, a class without files, something else than folders and files, or a name with a
- * control character. Blocks on the disk. class_folder_deinit in either case. */
+/* ERR_INVALID if there are no classes, too many, a class without files, something else than folders and files, a symbolic link
+ * that leads nowhere, or a name with a control character; ERR_LIMIT if there are too many. Blocks on the disk. class_folder_deinit in either case. */
 ERR_MUST_USE enum err class_folder_list(
     struct class_folder *out, const char *path, struct why *why);
 void class_folder_deinit(struct class_folder *f);

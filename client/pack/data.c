@@ -18,7 +18,8 @@
 /* "rivulet data": packs sets, and shows what is in a packed one. */
 
 struct choice {
-	const char *out, *size, *label, *columns, *separator, *header, *missing, *classes, *group;
+	const char *out, *size, *label, *columns, *separator, *header, *missing, *classes, *group,
+	    *alpha;
 	bool grey, regression, json;
 };
 
@@ -191,8 +192,12 @@ pack(struct packed *p, uint8_t hash[32], const char *from, const struct choice *
 		return err_errno(why, "look at %.200s", from);
 	if (!S_ISDIR(st.st_mode))
 		return pack_csv(p, hash, from, c, why);
+	int alpha = IMAGE_ALPHA_WHITE;
 	if (c->size)
 		e = read_size(c->size, &pictures.height, &pictures.width, why);
+	if (!e)
+		e = read_word("alpha", c->alpha, image_alphas, &alpha, why);
+	pictures.alpha = (enum image_alpha)alpha;
 	return e ? e : pack_pictures(p, hash, c->out, &pictures, why);
 }
 
@@ -213,6 +218,9 @@ pack_main(int argc, char **argv)
 	    {"out", 'o', "FILE", "the packed set", &c.out, NULL},
 	    {"size", 0, "HxW", "pictures: scale them to this height and width", &c.size, NULL},
 	    {"grey", 0, NULL, "pictures: one channel", NULL, &c.grey},
+	    {"alpha", 0, "WORD",
+		"pictures: white (default) below what is transparent, or drop: no look at it",
+		&c.alpha, NULL},
 	    {"label", 0, "COLUMN", "table: name or number from 0 (default: last)", &c.label, NULL},
 	    {"columns", 0, "A,B", "table: the features (default: all others)", &c.columns, NULL},
 	    {"group", 0, "COLUMN", "table: for partition = column", &c.group, NULL},

@@ -13,7 +13,6 @@
 #include "clock.h"
 #include "confine.h"
 #include "file.h"
-#include "image.h"
 #include "num.h"
 #include "sandbox.h"
 
@@ -55,7 +54,7 @@ decode(const struct decoder_options *o, const char *path, struct answer *a, uint
 
 	if (e)
 		return e;
-	e = image_decode(&image, file.data, file.len, o->grey, o->pixels, &a->why);
+	e = image_decode(&image, file.data, file.len, &o->wanted, &a->why);
 	file_unmap(&file);
 	if (e)
 		return e;
@@ -113,6 +112,8 @@ give_up_rights(const struct decoder_options *o)
 		limit(RLIMIT_AS, addresses() + o->memory);
 	if (confine_init(&c, CONFINE_FILES, NULL, NULL) == ERR_OK) {
 		(void)!confine_allow(&c, o->path, CONFINE_READ, NULL);
+		for (size_t i = 0; i < o->folder->link_count; i++)
+			(void)!confine_allow(&c, o->folder->links[i], CONFINE_READ, NULL);
 		(void)!confine_enter(&c, NULL);
 		confine_deinit(&c);
 	}

@@ -6,6 +6,7 @@
 
 #include "class_folder.h"
 #include "err.h"
+#include "image.h"
 
 /*
  * A process of its own that decodes pictures one after the other: what a picture does to a decoder is that process's end, and the reason
@@ -13,11 +14,11 @@
  */
 struct decoder_options {
 	const struct class_folder *folder;
-	const char *path; /* the folder: nothing outside it is read */
+	const char *
+	    path; /* of the folder: nothing is read but what is in it, and what its links lead to */
 	size_t first, step; /* it decodes files first, first + step, ... */
 	uint32_t width, height; /* 0: as they are */
-	bool grey;
-	uint64_t pixels; /* most of a picture */
+	struct image_wanted wanted;
 	uint64_t memory; /* bytes beside what it begins with */
 	double seconds; /* for a picture */
 };

@@ -33,8 +33,7 @@ start_decoders(struct pictures *p, struct why *why)
 	    .step = p->from->decoders < DECODERS_MAX ? p->from->decoders : DECODERS_MAX,
 	    .width = p->from->width,
 	    .height = p->from->height,
-	    .grey = p->from->grey,
-	    .pixels = PIXELS_MAX,
+	    .wanted = {.grey = p->from->grey, .alpha = p->from->alpha, .most_pixels = PIXELS_MAX},
 	    .memory = MEMORY_MAX,
 	    .seconds = SECONDS_MAX};
 	enum err e = ERR_OK;

@@ -1,15 +1,17 @@
 #ifndef PACK_H
 #define PACK_H
 #include "csv.h"
+#include "image.h"
 #include "packed.h"
 
 /*
  * Packed data sets (packed.h): made of a folder of pictures or of a table, and looked at.
  */
 struct pack_pictures {
-	const char *folder; /* see folder.h */
+	const char *folder; /* see class_folder.h */
 	uint32_t width, height; /* 0: all must be of one size */
 	bool grey;
+	enum image_alpha alpha;
 	unsigned decoders; /* processes, at least 1 */
 };
 

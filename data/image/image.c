@@ -11,31 +11,32 @@ image_deinit(struct image *i)
 }
 
 enum err
-image_room(struct image *out, uint64_t most_pixels, struct why *why)
+image_room(struct image *out, unsigned values, const struct image_wanted *wanted, struct why *why)
 {
 	uint64_t pixels = (uint64_t)out->width * out->height;
 
 	if (out->width < 1 || out->height < 1)
 		return err_set(why, ERR_INVALID, "the picture has no pixels");
-	if (out->width > IMAGE_SIDE_MAX || out->height > IMAGE_SIDE_MAX || pixels > most_pixels)
+	if (out->width > IMAGE_SIDE_MAX || out->height > IMAGE_SIDE_MAX ||
+	    pixels > wanted->most_pixels)
 		return err_set(why, ERR_LIMIT,
 		    "the header claims %u x %u pixels, more than %llu are not decoded", out->width,
-		    out->height, (unsigned long long)most_pixels);
-	out->pixels = malloc((size_t)pixels * out->channels);
+		    out->height, (unsigned long long)wanted->most_pixels);
+	out->pixels = malloc((size_t)pixels * values);
 	return out->pixels ? ERR_OK : err_set(why, ERR_NOMEM, "no memory for the picture");
 }
 
 enum err
-image_decode(struct image *out, const void *file, size_t len, bool grey, uint64_t most_pixels,
+image_decode(struct image *out, const void *file, size_t len, const struct image_wanted *wanted,
     struct why *why)
 {
 	enum err e = ERR_INVALID;
 
-	*out = (struct image){.channels = grey ? 1 : 3};
+	*out = (struct image){.channels = wanted->grey ? 1 : 3};
 	if (len >= 8 && memcmp(file, "\x89PNG\r\n\x1a\n", 8) == 0)
-		e = image_png_decode(out, file, len, grey, most_pixels, why);
+		e = image_png_decode(out, file, len, wanted, why);
 	else if (len >= 3 && memcmp(file, "\xff\xd8\xff", 3) == 0)
-		e = image_jpeg_decode(out, file, len, grey, most_pixels, why);
+		e = image_jpeg_decode(out, file, len, wanted, why);
 	else
 		err_set(why, e, "this is neither PNG nor JPEG");
 	if (e)

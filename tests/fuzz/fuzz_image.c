@@ -11,8 +11,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	struct image image;
 	struct why why;
 
-	for (int grey = 0; grey < 2; grey++) {
-		enum err e = image_decode(&image, data, len, grey, PIXELS_MAX, &why);
+	for (int form = 0; form < 4; form++) {
+		bool grey = form & 1;
+		const struct image_wanted wanted = {.grey = grey,
+		    .alpha = form & 2 ? IMAGE_ALPHA_DROP : IMAGE_ALPHA_WHITE,
+		    .most_pixels = PIXELS_MAX};
+		enum err e = image_decode(&image, data, len, &wanted, &why);
 		require(!e || !image.pixels);
 		if (e)
 			continue;
