@@ -13,6 +13,7 @@
 #include "file.h"
 #include "guess.h"
 #include "num.h"
+#include "text_file.h"
 
 #define FILE_BYTES_MAX (1u << 20)
 #define HEAD_MAX 128 /* bytes between the brackets, and a zero */
@@ -389,13 +390,6 @@ on_key(void *context, const char *section, const char *name, const char *value)
 
 /* --- lines and files */
 
-/* Of UTF-8. */
-static bool
-has_mark(const char *s, size_t len)
-{
-	return len >= 3 && memcmp(s, "\xef\xbb\xbf", 3) == 0;
-}
-
 static bool
 has_control(const char *s, size_t len)
 {
@@ -428,7 +422,7 @@ give_line(char *out, int room, void *context)
 static void
 read_line(struct reader *r, const char *s, const char *end)
 {
-	while (end > s && (end[-1] == '\r' || end[-1] == ' ' || end[-1] == '\t'))
+	while (end > s && (end[-1] == ' ' || end[-1] == '\t'))
 		end--;
 	while (s < end && (*s == ' ' || *s == '\t'))
 		s++;
@@ -436,7 +430,7 @@ read_line(struct reader *r, const char *s, const char *end)
 	r->len = (size_t)(end - s);
 	if (has_control(s, r->len)) {
 		complain(r, NULL, NULL, "the line holds a control character");
-	} else if (has_mark(s, r->len)) {
+	} else if (text_file_mark(s, r->len)) {
 		/* As its input begins with each line, libinih would pass over the mark and over a section's head behind it. */
 		complain(r, NULL, NULL, "a byte order mark stands inside the file");
 	} else if (s < end && *s == '[') {
@@ -455,6 +449,7 @@ static void
 read_text(struct reader *r, const char *file, const char *text, size_t len)
 {
 	const char *end = text + len;
+	struct why why;
 
 	r->file = file;
 	r->line = 0;
@@ -462,12 +457,16 @@ read_text(struct reader *r, const char *file, const char *text, size_t len)
 	r->lost = false;
 	for (size_t i = 0; i < r->count; i++)
 		r->entries[i].here = 0;
-	text += has_mark(text, len) ? 3 : 0;
-	while (text < end && !stops(r)) {
-		const char *newline = memchr(text, '\n', (size_t)(end - text));
+	if (text_file_check(text, len, &why)) {
+		r->line = 1;
+		complain(r, NULL, NULL, "%s", why.text);
+		return;
+	}
+	text += text_file_mark(text, len);
+	for (size_t next; text < end && !stops(r); text += next) {
+		size_t n = text_file_line(text, (size_t)(end - text), &next);
 		r->line++;
-		read_line(r, text, newline ? newline : end);
-		text = newline ? newline + 1 : end;
+		read_line(r, text, text + n);
 	}
 }
 

@@ -31,9 +31,11 @@ room_find(
 	    evaluates ? train.count : train.count - held, held, w->task.max_examples);
 	train.count = (size_t)a.train;
 	held = a.validation;
-	/* What is wrong with data or network is said by what trains. */
+	/* What is wrong with the network is said by what trains. */
 	if (e || train.count == 0)
 		return ABORT_NONE;
+	if (!trainer_builtin_suits(recipe, all, why))
+		return ABORT_DATA_MISMATCH;
 	const struct footprint_want want = {.recipe = recipe,
 	    .kind = w->task.kind,
 	    .model_bytes = w->task.model_bytes,

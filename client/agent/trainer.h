@@ -75,6 +75,8 @@ struct trainer_plan {
 	uint64_t validation; /* examples */
 	unsigned threads;
 };
+/* Is the set what the built-in trainer can train such a network on? False says what differs. */
+bool trainer_builtin_suits(const struct recipe *recipe, const struct dataset *set, struct why *why);
 /* The network that the built-in trainer would make for it, only planned, and in *data (may be NULL) the bytes of its batches. The caller frees
  * it with net_free. ERR_INVALID, ERR_LIMIT, ERR_NOMEM. */
 ERR_MUST_USE enum err trainer_builtin_plan(

@@ -143,6 +143,18 @@ after_step(void *context, uint64_t done, uint64_t planned)
 	    (t->most_steps && done >= t->most_steps);
 }
 
+/* Wrong data is no failure of the trainer. */
+static enum err
+check_set(
+    const struct training *t, const struct dataset *set, struct trainer_out *out, struct why *why)
+{
+	enum err e = set->count > 0 ? train_check(t->net, set, why) : ERR_OK;
+
+	if (e)
+		out->abort = ABORT_DATA_MISMATCH;
+	return e;
+}
+
 /* For what the job asks to be counted. */
 static enum err
 make_counts(const struct training *t, struct trainer_out *out, struct why *why)
@@ -302,6 +314,8 @@ evaluate_task(struct training *t, struct trainer_out *out, struct why *why)
 	struct net_part whole = evaluating_part(recipe, set);
 	enum err e = make_whole(t, &whole, why);
 	if (!e)
+		e = check_set(t, set, out, why);
+	if (!e)
 		e = load_params(t, why);
 	return e ? e : measure(t, out, why);
 }
@@ -442,6 +456,21 @@ trainer_builtin_plan(
 }
 
 bool
+trainer_builtin_suits(const struct recipe *recipe, const struct dataset *set, struct why *why)
+{
+	struct net *net = NULL;
+	struct net_part whole = evaluating_part(recipe, set);
+	enum err e = ERR_OK;
+
+	whole.planned = 1;
+	/* What else is wrong is said when the task is there. */
+	if (set->count > 0 && !net_new_part(&net, &whole, NULL))
+		e = train_check(net, set, why);
+	net_free(net);
+	return !e;
+}
+
+bool
 trainer_builtin_fits(const struct settings *settings, const struct recipe *recipe)
 {
 	(void)settings;
@@ -460,6 +489,10 @@ train_task(struct training *t, struct trainer_out *out, struct why *why)
 	struct net_part whole =
 	    training_part(&in->work->task.recipe, in->train, in->validation->count);
 	enum err e = make_whole(t, &whole, why);
+	if (!e)
+		e = check_set(t, in->train, out, why);
+	if (!e)
+		e = check_set(t, in->validation, out, why);
 	if (!e)
 		e = make_vectors(t, why);
 	if (!e)

@@ -10,10 +10,10 @@
 
 #include "ca_fetch.h"
 #include "cmd.h"
-#include "file.h"
 #include "messages.h"
 #include "num.h"
 #include "print.h"
+#include "text_file.h"
 
 #define SOCKET_DEFAULT "/run/rivulet/admin.sock"
 #define ANSWER_MAX (64u << 20)
@@ -46,7 +46,7 @@ need_ca(const struct cmd_admin *a, const char *url, const char *token, char **ou
 	enum err e;
 
 	if (a->ca)
-		return file_read(a->ca, IDENTITY_PEM_MAX, out, &len, why);
+		return text_file_read(a->ca, IDENTITY_PEM_MAX, out, &len, why);
 	if (messages_token_parse(&parts, token))
 		return err_set(why, ERR_INVALID, "%s holds no token", a->token_file);
 	*out = malloc(CA_FETCH_PEM_MAX);
@@ -66,7 +66,7 @@ open_with_token(struct cmd_admin *a, struct why *why)
 			    : err_set(why, ERR_INVALID, "--token-file goes with --url");
 
 	if (!e)
-		e = file_read(a->token_file, TOKEN_FILE_MAX, &token, &len, why);
+		e = text_file_read(a->token_file, TOKEN_FILE_MAX, &token, &len, why);
 	if (!e)
 		cmd_admin_token_warn(a->token_file);
 	while (!e && len > 0 && isspace((unsigned char)token[len - 1]))

@@ -4,12 +4,12 @@
 
 #include "admin.h"
 #include "cmd.h"
-#include "file.h"
 #include "hash.h"
 #include "hex.h"
 #include "join.h"
 #include "options.h"
 #include "print.h"
+#include "text_file.h"
 
 #define TOKEN_FILE_MAX 1024
 
@@ -22,9 +22,10 @@ read_token(char out[TOKEN_FILE_MAX], const char *path, struct why *why)
 	if (strcmp(path, "-") == 0) {
 		len = fread(out, 1, TOKEN_FILE_MAX - 1, stdin);
 		out[len] = '\0';
-		return len ? ERR_OK : err_set(why, ERR_INVALID, "no token on standard input");
+		return len ? text_file_strip(out, &len, why)
+			   : err_set(why, ERR_INVALID, "no token on standard input");
 	}
-	enum err e = file_read(path, TOKEN_FILE_MAX - 1, &text, &len, why);
+	enum err e = text_file_read(path, TOKEN_FILE_MAX - 1, &text, &len, why);
 	if (e)
 		return e;
 	cmd_admin_token_warn(path);

@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "bytes.h"
+#include "csv_field.h"
 #include "file.h"
 #include "hex.h"
 #include "num.h"
+#include "text_file.h"
 
 enum err
 fleet_profiles_like(struct fleet_profiles *out, uint64_t count)
@@ -151,21 +153,14 @@ struct table {
 	struct why *why;
 };
 
-/* Cuts the next cell out of *line, without blanks around it; NULL after the last. */
-static char *
-next_cell(char **line)
+/* Cuts the next cell out of *line; *cell is NULL after the last. */
+static enum err
+next_cell(const struct table *t, char **line, char **cell)
 {
-	char *cell = *line, *end;
-
-	if (!cell)
-		return NULL;
-	end = strchr(cell, ',');
-	*line = end ? end + 1 : NULL;
-	end = end ? end : cell + strlen(cell);
-	while (end > cell && (end[-1] == ' ' || end[-1] == '\t'))
-		end--;
-	*end = '\0';
-	return cell + strspn(cell, " \t");
+	*cell = NULL;
+	if (!*line || csv_field_cut(line, ',', cell))
+		return ERR_OK;
+	return err_set(t->why, ERR_INVALID, "%s:%zu: the quotes are wrong", t->name, t->line);
 }
 
 static enum err
@@ -192,11 +187,14 @@ add_column(struct table *t, const char *cell)
 static enum err
 read_heads(struct table *t, char *line)
 {
-	enum err e = ERR_OK;
-	const char *cell;
+	char *cell;
+	enum err e = next_cell(t, &line, &cell);
 
-	while (!e && (cell = next_cell(&line)))
+	while (!e && cell) {
 		e = add_column(t, cell);
+		if (!e)
+			e = next_cell(t, &line, &cell);
+	}
 	return e;
 }
 
@@ -218,9 +216,10 @@ static enum err
 read_row(struct table *t, char *line)
 {
 	struct fleet_profile p = {.name = "device", .count = 1, .available = 1, .strength = -1};
-	size_t i = 0;
+	enum err e = ERR_OK;
+	char *cell;
 
-	for (const char *cell; (cell = next_cell(&line)); i++) {
+	for (size_t i = 0; !(e = next_cell(t, &line, &cell)) && cell; i++) {
 		if (i == t->width)
 			return err_set(t->why, ERR_INVALID,
 			    "%s:%zu: more cells than the first line has columns", t->name, t->line);
@@ -229,9 +228,11 @@ read_row(struct table *t, char *line)
 			return err_set(t->why, ERR_INVALID, "%s:%zu: %s: \"%.40s\" is not %s",
 			    t->name, t->line, t->order[i]->name, cell, want);
 	}
+	if (e)
+		return e;
 	if (p.strength < 0)
 		p.strength = fleet_attack_strength(p.attack);
-	enum err e = check(t, &p);
+	e = check(t, &p);
 	if (e)
 		return e;
 	void *grown = bytes_grow(t->out->items, t->out->count, &t->room, sizeof(p));
@@ -247,8 +248,6 @@ read_line(struct table *t, const char *text, size_t len)
 {
 	char line[FLEET_LINE_MAX];
 
-	if (len > 0 && text[len - 1] == '\r')
-		len--;
 	if (len >= sizeof(line))
 		return err_set(t->why, ERR_LIMIT, "%s:%zu: a line of more than %d bytes", t->name,
 		    t->line, FLEET_LINE_MAX - 1);
@@ -266,16 +265,17 @@ fleet_profiles_parse(
     struct fleet_profiles *out, const char *name, const char *text, size_t len, struct why *why)
 {
 	struct table t = {.out = out, .name = name, .why = why};
+	struct why inner;
 	enum err e =
 	    len > FLEET_TEXT_MAX ? err_set(why, ERR_LIMIT, "%s is too long", name) : ERR_OK;
 
 	*out = (struct fleet_profiles){.count = 0};
-	for (size_t at = 0; !e && at < len;) {
-		const char *end = memchr(text + at, '\n', len - at);
-		size_t n = end ? (size_t)(end - text) - at : len - at;
+	if (!e && (e = text_file_check(text, len, &inner)))
+		err_set(why, e, "%.120s: %.120s", name, inner.text);
+	for (size_t at = text_file_mark(text, len), next; !e && at < len; at += next) {
+		size_t n = text_file_line(text + at, len - at, &next);
 		t.line++;
 		e = read_line(&t, text + at, n);
-		at += n + 1;
 	}
 	if (!e && out->count == 0)
 		e = err_set(why, ERR_INVALID, "%s: no device", name);

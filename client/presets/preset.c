@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "file.h"
 #include "job.h"
 #include "maker.h"
 #include "sequence.h"
+#include "text_file.h"
 #include "vision.h"
 
 #define SETTINGS_MAX 12
@@ -239,7 +239,7 @@ preset_expand(char **text, size_t *len, struct why *why)
 enum err
 preset_read(const char *path, char **text, size_t *len, struct why *why)
 {
-	enum err e = file_read(path, JOB_DOCUMENT_MAX, text, len, why);
+	enum err e = text_file_read(path, JOB_DOCUMENT_MAX, text, len, why);
 
 	if (e)
 		return e;

@@ -8,7 +8,6 @@
 #include "body.h"
 #include "cmd.h"
 #include "edit.h"
-#include "file.h"
 #include "job.h"
 #include "num.h"
 #include "planning.h"
@@ -16,6 +15,7 @@
 #include "print.h"
 #include "rounds.h"
 #include "task_kind.h"
+#include "text_file.h"
 
 struct submit {
 	struct cmd_admin a;
@@ -205,7 +205,7 @@ static enum err
 prepare(struct submit *s, const char *path, struct why *why)
 {
 	struct json *document = NULL;
-	enum err e = file_read(path, JOB_DOCUMENT_MAX, &s->text, &s->len, why);
+	enum err e = text_file_read(path, JOB_DOCUMENT_MAX, &s->text, &s->len, why);
 
 	if (e)
 		return e;

@@ -11,13 +11,13 @@
 #include "cells.h"
 #include "cmd.h"
 #include "contact.h"
-#include "file.h"
 #include "job.h"
 #include "num.h"
 #include "preset.h"
 #include "print.h"
 #include "states.h"
 #include "submit.h"
+#include "text_file.h"
 
 #define PARALLEL_MAX 100
 #define POLL_US 300000
@@ -255,7 +255,7 @@ read_base(struct sweep *s, const char *path, struct why *why)
 {
 	char *text = NULL;
 	size_t len = 0;
-	enum err e = file_read(path, JOB_DOCUMENT_MAX, &text, &len, why);
+	enum err e = text_file_read(path, JOB_DOCUMENT_MAX, &text, &len, why);
 
 	if (!e)
 		e = json_parse(&s->base, text, len, why);

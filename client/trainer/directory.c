@@ -88,6 +88,7 @@ take_tokens(struct dataset *d, const struct cmd_tensors *f, const struct tensor 
 			if (to[k] >= 0 && (size_t)to[k] >= d->classes)
 				d->classes = (size_t)to[k] + 1;
 	}
+	d->rows->token_end = d->classes;
 	return ERR_OK;
 }
 

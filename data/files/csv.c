@@ -80,6 +80,8 @@ named_class(const struct csv_row *c, struct classes *k, int32_t *out)
 
 	if (csv_row_missing(field) && number == NUMBERING_NONE)
 		return csv_row_fault(c, c->label, "the label is missing");
+	if (strchr(field, '\n')) /* which ends a name where all of them are listed */
+		return csv_row_fault(c, c->label, "the label has more than one line");
 	if (k->listed && number == NUMBERING_NONE)
 		return csv_row_fault(c, c->label, "the label is none of the classes");
 	if (number == NUMBERING_NONE)

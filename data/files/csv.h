@@ -4,9 +4,10 @@
 #include "dataset.h"
 
 /*
- * CSV, plain or gzip: fields in columns, LF or CRLF; fields may stand in double quotes; blank lines do not count as rows. The column
- * `label` is the class (a whole number, 0 <= class < RECIPE_CLASSES_MAX, or a name) or, with `regression`, the target. The features
- * are decimal numbers with a point: shape {n,1,1}. `why` counts lines and columns from 1 and never quotes the data.
+ * CSV, plain or gzip (RFC 4180): fields in columns; a line ends with LF, CRLF or CR; fields may stand in double quotes, and have
+ * separators, line ends and doubled quotes there; a byte order mark of UTF-8 does not count, nor do blank lines. The column `label` is
+ * the class (a whole number, 0 <= class < RECIPE_CLASSES_MAX, or a name) or, with `regression`, the target. The features are decimal
+ * numbers with a point: shape {n,1,1}. `why` counts lines and columns from 1 and never quotes the data.
  *
  * Classes are names if the first row's label is no number: those of `classes`, in that order, or, without such a list, the different
  * ones of the whole file, sorted by their bytes. A value is missing if its field is empty or one of NA, N/A, NaN, nan, null, NULL and

@@ -33,17 +33,73 @@ csv_row_missing(const char *field)
 	return !*field;
 }
 
-/* Reads the next line that is not blank. *end is set if there is none. A line of tabs is one of empty fields. */
+/* Where a text that ends early would have it end. */
+enum place { PLACE_START, PLACE_PLAIN, PLACE_QUOTED, PLACE_CLOSED };
+
+/* Steps over more of a row, as csv_field_cut would, from a place in it to another. separator 0: not known yet, so any may be one. */
+static enum place
+walk(enum place at, const char *text, size_t len, char separator)
+{
+	const char set[] = {',', ';', '\t'};
+
+	for (size_t i = 0; i < len; i++) {
+		char c = text[i];
+		if (at == PLACE_QUOTED)
+			at = c == '"' ? PLACE_CLOSED : PLACE_QUOTED;
+		else if (at == PLACE_CLOSED && c == '"')
+			at = PLACE_QUOTED;
+		else if (separator ? c == separator : memchr(set, c, sizeof(set)) != NULL)
+			at = PLACE_START;
+		else if (at == PLACE_START && c == '"')
+			at = PLACE_QUOTED;
+		else if (at == PLACE_START && c != ' ' && c != '\t')
+			at = PLACE_PLAIN;
+	}
+	return at;
+}
+
+/* Adds lines until all quotes are closed. */
+static enum err
+finish_row(struct csv_row *c, const char *end)
+{
+	size_t seen = 0;
+	enum place at = PLACE_START;
+
+	for (;;) {
+		at = walk(at, c->line.data + seen, c->line.len - seen, c->separator);
+		if (at != PLACE_QUOTED || !end || !*end)
+			return ERR_OK;
+		seen = c->line.len;
+		enum err e = buf_append(&c->line, end, strlen(end));
+		if (!e)
+			e = unpack_line(c->io, &c->line, &end, c->why);
+		if (e == ERR_NOMEM)
+			return err_set(c->why, e, "no memory for a line");
+		if (e == ERR_LIMIT)
+			return err_set(c->why, ERR_INVALID,
+			    "line %llu: the quotes are wrong, or a field is too long",
+			    (unsigned long long)c->line_number);
+		if (e)
+			return e;
+		c->lines += end != NULL;
+	}
+}
+
+/* Reads the next row that is not blank. *end is set if there is none. A line of tabs is one of empty fields. */
 static enum err
 next_line(struct csv_row *c, bool *end)
 {
+	const char *line_end;
+
 	do {
-		enum err e = unpack_line(c->io, &c->line, end, c->why);
+		buf_reset(&c->line);
+		enum err e = unpack_line(c->io, &c->line, &line_end, c->why);
+		*end = !line_end;
 		if (e || *end)
 			return e;
-		c->line_number++;
-		if (c->line.len > 0 && c->line.data[c->line.len - 1] == '\r')
-			c->line.data[--c->line.len] = '\0';
+		c->line_number = ++c->lines;
+		if (memchr(buf_str(&c->line), '"', c->line.len) && (e = finish_row(c, line_end)))
+			return e;
 		if (strlen(buf_str(&c->line)) != c->line.len)
 			return err_set(c->why, ERR_INVALID, "line %llu holds a zero byte",
 			    (unsigned long long)c->line_number);
@@ -231,20 +287,18 @@ survey(struct csv_row *c, char *copy, const struct csv_form *how)
 static enum err
 begin(struct csv_row *c, const struct csv_form *how)
 {
-	static const char mark[] = "\xef\xbb\xbf"; /* UTF-8 byte order mark */
 	static const char separators[] = {
-	    [DATA_COMMA] = ',', [DATA_SEMICOLON] = ';', [DATA_TAB] = '\t'};
+	    [DATA_GUESS] = 0, [DATA_COMMA] = ',', [DATA_SEMICOLON] = ';', [DATA_TAB] = '\t'};
 	bool end;
-	enum err e = next_line(c, &end);
 
+	c->separator = separators[how->separator];
+	enum err e = next_line(c, &end);
 	if (e)
 		return e;
 	if (end)
 		return err_set(c->why, ERR_INVALID, "the file holds no rows");
-	if (strncmp(c->line.data, mark, 3) == 0)
-		buf_consume(&c->line, 3);
-	c->separator = how->separator == DATA_GUESS ? guess_separator(c->line.data)
-						    : separators[how->separator];
+	if (how->separator == DATA_GUESS)
+		c->separator = guess_separator(c->line.data);
 	char *copy = strdup(c->line.data);
 	if (!copy)
 		return err_set(c->why, ERR_NOMEM, "no memory for a line");
@@ -270,6 +324,8 @@ csv_row_open(
 			return err_set(why, ERR_INVALID, "\"missing\" is skip or a number");
 	}
 	enum err e = unpack_open(&c->io, file, len, why);
+	if (!e)
+		e = unpack_text(c->io, why);
 	return e ? e : begin(c, how);
 }
 

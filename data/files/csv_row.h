@@ -5,7 +5,8 @@
 #include "unpack.h"
 
 /*
- * A CSV file row by row: lines cut into fields, which columns are what, which rows count. Reasons name line and column.
+ * A CSV file row by row: lines cut into fields, which columns are what, which rows count. A line end in quotes is a part of the field.
+ * Reasons name the row's first line and the column.
  */
 #define CSV_ROW_NONE SIZE_MAX
 #define CSV_ROW_ALL SIZE_MAX
@@ -13,7 +14,8 @@
 struct csv_row {
 	struct unpack *io;
 	struct buf line; /* the current row, cut up in place */
-	uint64_t line_number; /* from 1 */
+	uint64_t line_number; /* from 1: of the first line of the current row */
+	uint64_t lines; /* read so far */
 	uint64_t row; /* rows that counted so far */
 	uint64_t max_rows;
 	char separator;

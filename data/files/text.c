@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "text_file.h"
 #include "unpack.h"
 
 /* Undoes the escapes of a word; false if there is another. */
@@ -48,27 +49,62 @@ add_word(struct numbering *out, char *word, size_t len, uint64_t line, struct wh
 }
 _Static_assert(TEXT_WORD_MAX == 256, "add_word names the longest word");
 
+/* Does a carriage return end some lines and a line feed others? Then it may be meant as a word, or a part of one. */
+static bool
+mixes(const char *end, bool *cr, bool *lf)
+{
+	*cr = *cr || (end[0] == '\r' && !end[1]);
+	*lf = *lf || strchr(end, '\n');
+	return *cr && *lf;
+}
+
+/* Words in lines. Blank lines may follow the last, and are nowhere else: they would shift the numbers of what follows. */
+static enum err
+read_words(struct numbering *out, struct unpack *io, struct buf *line, struct why *why)
+{
+	bool cr = false, lf = false;
+	uint64_t blank = 0;
+
+	for (uint64_t number = 1;; number++) {
+		const char *end;
+		buf_reset(line);
+		enum err e = unpack_line(io, line, &end, why);
+		if (e == ERR_LIMIT)
+			return err_set(why, e, "line %llu is too long", (unsigned long long)number);
+		if (e || !end)
+			return e;
+		if (mixes(end, &cr, &lf))
+			return err_set(why, ERR_INVALID,
+			    "line %llu ends with a carriage return, others with a line feed; \\r "
+			    "stands for one in a word",
+			    (unsigned long long)number);
+		if (line->len > 0 && blank > 0)
+			return err_set(why, ERR_INVALID,
+			    "line %llu is blank and has no number: no line has one behind it; "
+			    "\\n stands for a line feed",
+			    (unsigned long long)blank);
+		if (line->len == 0 && blank == 0)
+			blank = number;
+		e = line->len > 0 ? add_word(out, line->data, line->len, number, why) : ERR_OK;
+		if (e)
+			return e;
+	}
+}
+
 enum err
 text_vocabulary(struct numbering *out, const void *file, size_t len, struct why *why)
 {
 	struct unpack *io;
 	struct buf line;
-	bool end = false;
 	enum err e = unpack_open(&io, file, len, why);
 
 	if (e)
 		return e;
 	numbering_init(out);
 	buf_init(&line, 4 * TEXT_WORD_MAX);
-	for (uint64_t number = 1; !e; number++) {
-		e = unpack_line(io, &line, &end, why);
-		if (e || end)
-			break;
-		if (line.len > 0 && line.data[line.len - 1] == '\r')
-			line.len--;
-		if (line.len > 0)
-			e = add_word(out, line.data, line.len, number, why);
-	}
+	e = unpack_text(io, why);
+	if (!e)
+		e = read_words(out, io, &line, why);
 	if (!e && out->count == 0)
 		e = err_set(why, ERR_INVALID, "the vocabulary holds no words");
 	buf_deinit(&line);
@@ -123,7 +159,11 @@ text_tokens(int32_t **tokens, size_t *count, const struct numbering *vocabulary,
 		if (word == NUMBERING_NONE) {
 			free(out);
 			return err_set(why, ERR_INVALID,
-			    "byte %zu: no word of the vocabulary begins there", at + 1);
+			    text[at] == '\r'
+				? "byte %zu: no word of the vocabulary begins there: it is a "
+				  "carriage return, \\r in a vocabulary"
+				: "byte %zu: no word of the vocabulary begins there",
+			    at + 1);
 		}
 		out[n++] = (int32_t)word;
 	}
@@ -162,7 +202,7 @@ static enum err
 make_tokens(struct dataset_rows *r, const struct numbering *vocabulary, struct why *why)
 {
 	int32_t *tokens = NULL;
-	enum err e = text_tokens(&tokens, &r->items, vocabulary, r->map.data, r->map.len, why);
+	enum err e = text_tokens(&tokens, &r->items, vocabulary, r->values, r->items, why);
 
 	if (e)
 		return e;
@@ -178,14 +218,43 @@ make_tokens(struct dataset_rows *r, const struct numbering *vocabulary, struct w
 static enum err
 copy_text(struct dataset_rows *r, struct why *why)
 {
-	r->heap = malloc(r->map.len);
+	r->heap = malloc(r->items + 1);
 	if (!r->heap)
-		return err_set(why, ERR_NOMEM, "no memory for %zu bytes", r->map.len);
-	memcpy(r->heap, r->map.data, r->map.len);
+		return err_set(why, ERR_NOMEM, "no memory for %zu bytes", r->items);
+	memcpy(r->heap, r->values, r->items);
 	file_unmap(&r->map);
 	r->map = (struct file_map){0};
 	r->values = r->heap;
 	return ERR_OK;
+}
+
+/* The text that the mapped bytes are. */
+static enum err
+begin(struct dataset_rows *r, struct why *why)
+{
+	if (r->map.len >= 2 && memcmp(r->values, "\x1f\x8b", 2) == 0)
+		return err_set(why, ERR_UNSUPPORTED, "a text is read plain: unpack it with gunzip");
+	size_t mark = text_file_mark(r->values, r->items);
+	enum err e = text_file_check(r->values, r->items, why);
+	r->values += mark;
+	r->items -= mark;
+	return e;
+}
+
+/* A network may have fewer tokens than there are bytes, or words. */
+static void
+find_token_end(struct dataset_rows *r)
+{
+	const int32_t *tokens = r->type == DATASET_I32 ? (const int32_t *)r->heap : NULL;
+	size_t shift =
+	    tokens ? (size_t)(r->values - (const uint8_t *)r->heap) / sizeof(*tokens) : 0;
+	uint32_t most = 0;
+
+	for (size_t i = 0; i < r->items; i++) {
+		uint32_t token = tokens ? (uint32_t)tokens[shift + i] : r->values[i];
+		most = token > most ? token : most;
+	}
+	r->token_end = (size_t)most + 1;
 }
 
 enum err
@@ -207,16 +276,20 @@ text_load(struct dataset *out, struct file_map *file, const struct numbering *vo
 	    .tokens = true,
 	    .items = file->len};
 	*file = (struct file_map){0};
-	if (all.rows->map.len >= 2 && memcmp(all.rows->values, "\x1f\x8b", 2) == 0)
-		e = err_set(why, ERR_UNSUPPORTED, "a text is read plain: unpack it with gunzip");
+	struct dataset_rows *r = all.rows;
+	e = begin(r, why);
 	if (!e && vocabulary)
-		e = make_tokens(all.rows, vocabulary, why);
-	else if (!e && all.rows->map.len <= TEXT_COPY_MAX)
-		e = copy_text(all.rows, why);
+		e = make_tokens(r, vocabulary, why);
+	else if (!e && r->map.len <= TEXT_COPY_MAX)
+		e = copy_text(r, why);
 	if (!e)
-		e = take_stretch(all.rows, shard, why);
-	if (!e)
-		e = dataset_cut(out, &all, window, why);
+		e = take_stretch(r, shard, why);
+	if (!e) {
+		find_token_end(r);
+		/* A job may want shorter windows than the owner says. */
+		bool shorter = r->items >= 2 && r->items <= window;
+		e = dataset_cut(out, &all, shorter ? r->items - 1 : window, why);
+	}
 	dataset_deinit(&all);
 	return e;
 }

@@ -7,6 +7,7 @@
 #include <zlib.h>
 
 #include "dataset.h"
+#include "text_file.h"
 
 #define PIECE 65536
 #define FEED_MAX ((size_t)1 << 30)
@@ -16,6 +17,7 @@
 struct unpack {
 	const uint8_t *piece; /* unpacked and not yet taken */
 	size_t piece_len;
+	const uint8_t *lf; /* the first line feed of the piece, or its end; NULL: not looked for */
 	const uint8_t *file; /* not yet handed to zlib */
 	size_t file_len;
 	uint64_t most;
@@ -119,6 +121,7 @@ refill(struct unpack *io, struct why *why)
 			return e;
 		io->piece = io->out;
 		io->piece_len = n;
+		io->lf = NULL;
 	}
 	return ERR_OK;
 }
@@ -147,30 +150,75 @@ unpack_take(struct unpack *io, void *out, uint64_t n, struct why *why)
 }
 
 enum err
-unpack_line(struct unpack *io, struct buf *line, bool *end, struct why *why)
+unpack_text(struct unpack *io, struct why *why)
+{
+	enum err e = refill(io, why);
+
+	if (!e)
+		e = text_file_check(io->piece, io->piece_len, why);
+	if (e)
+		return e;
+	size_t mark = text_file_mark(io->piece, io->piece_len);
+	io->piece += mark;
+	io->piece_len -= mark;
+	return ERR_OK;
+}
+
+/* The end of the line that begins in the piece; NULL if that is not in it. A file without line feeds is looked through once. */
+static const uint8_t *
+find_end(struct unpack *io)
+{
+	const uint8_t *end = io->piece + io->piece_len;
+
+	if (!io->lf || io->lf < io->piece) {
+		const uint8_t *lf = memchr(io->piece, '\n', io->piece_len);
+		io->lf = lf ? lf : end;
+	}
+	const uint8_t *cr = memchr(io->piece, '\r', (size_t)(io->lf - io->piece));
+	return cr ? cr : io->lf < end ? io->lf : NULL;
+}
+
+/* Takes the line end at hand. */
+static enum err
+take_end(struct unpack *io, const char **end, struct why *why)
+{
+	bool cr = *io->piece == '\r';
+
+	io->piece++;
+	io->piece_len--;
+	*end = cr ? "\r" : "\n";
+	enum err e = cr ? refill(io, why) : ERR_OK;
+	if (!e && cr && io->piece_len > 0 && *io->piece == '\n') {
+		io->piece++;
+		io->piece_len--;
+		*end = "\r\n";
+	}
+	return e;
+}
+
+enum err
+unpack_line(struct unpack *io, struct buf *line, const char **end, struct why *why)
 {
 	const uint8_t *stop = NULL;
 
-	buf_reset(line);
-	*end = true;
+	*end = NULL;
 	while (!stop) {
 		enum err e = refill(io, why);
 		if (e)
 			return e;
 		if (io->piece_len == 0)
 			return ERR_OK;
-		*end = false;
-		stop = memchr(io->piece, '\n', io->piece_len);
+		*end = "";
+		stop = find_end(io);
 		size_t n = stop ? (size_t)(stop - io->piece) : io->piece_len;
 		e = buf_append(line, io->piece, n);
 		if (e)
 			return err_set(
 			    why, e, e == ERR_LIMIT ? "a line is too long" : "no memory for a line");
-		n += stop != NULL;
 		io->piece += n;
 		io->piece_len -= n;
 	}
-	return ERR_OK;
+	return take_end(io, end, why);
 }
 
 enum err

@@ -20,9 +20,12 @@ void unpack_close(struct unpack *io);
 uint64_t unpack_most(const struct unpack *io);
 /* Reads exactly n bytes to out, or skips them if out is NULL. ERR_INVALID if the file ends before. */
 ERR_MUST_USE enum err unpack_take(struct unpack *io, void *out, uint64_t n, struct why *why);
-/* Reads a line without its line end into `line` (reset before). *end is set instead when no bytes are left.
- * ERR_LIMIT if it does not fit. */
-ERR_MUST_USE enum err unpack_line(struct unpack *io, struct buf *line, bool *end, struct why *why);
+/* To be called first if the data is text: passes over a byte order mark of UTF-8. ERR_INVALID if the data is in another encoding. */
+ERR_MUST_USE enum err unpack_text(struct unpack *io, struct why *why);
+/* Adds a line without its line end to `line`. *end: its line end, LF, CRLF or CR, or "" where the data ends without one; NULL instead
+ * when no bytes are left. ERR_LIMIT if it does not fit. */
+ERR_MUST_USE enum err unpack_line(
+    struct unpack *io, struct buf *line, const char **end, struct why *why);
 /* ERR_INVALID if bytes are left. */
 ERR_MUST_USE enum err unpack_end(struct unpack *io, struct why *why);
 

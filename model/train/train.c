@@ -126,15 +126,16 @@ check_text(const struct net *net, const struct dataset *data, struct why *why)
 		    "the data set is a text: it needs an embedding, and outputs for each step or "
 		    "for "
 		    "the last");
-	if (data->classes > vocabulary || data->classes > net_outputs(net))
+	size_t end = data->rows && data->rows->token_end ? data->rows->token_end : data->classes;
+	if (end > vocabulary || end > net_outputs(net))
 		return err_set(why, ERR_INVALID,
-		    "the text has %zu tokens, the network takes %zu and gives %zu", data->classes,
+		    "the text has token %zu, the network takes %zu of them and gives %zu", end - 1,
 		    vocabulary, net_outputs(net));
 	return ERR_OK;
 }
 
-static enum err
-check_data(const struct net *net, const struct dataset *data, struct why *why)
+enum err
+train_check(const struct net *net, const struct dataset *data, struct why *why)
 {
 	if (data->count == 0)
 		return err_set(why, ERR_INVALID, "the data set is empty");
@@ -453,7 +454,7 @@ train_run(struct net *net, const struct dataset *data, const struct train_config
     struct train_result *result, struct why *why)
 {
 	struct run r = {.net = net, .data = data, .config = config, .result = result};
-	enum err e = check_data(net, data, why);
+	enum err e = train_check(net, data, why);
 
 	*result = (struct train_result){0};
 	if (!e)
@@ -537,7 +538,7 @@ train_evaluate_while(struct net *net, const struct dataset *data, const struct t
     struct train_score *score, struct why *why)
 {
 	struct batch b;
-	enum err e = check_data(net, data, why);
+	enum err e = train_check(net, data, why);
 
 	*score = (struct train_score){0};
 	if (!e && config->counts && config->counts->class_count != scored_classes(net, config))

@@ -36,6 +36,10 @@ struct train_result {
 			      steps for Adam and AdamW, which have none */
 };
 
+/* Is this what the net learns from? ERR_INVALID, ERR_LIMIT; `why` says what differs. Labels of a set with labels are looked at. */
+ERR_MUST_USE enum err train_check(
+    const struct net *net, const struct dataset *data, struct why *why);
+
 /* Trains net in place, from fresh momentum; at least one step. ERR_NUMERIC if the loss or a weight is no longer finite,
  * ERR_LIMIT if the net was not built for batches of this size, ERR_INVALID if data and net do not fit. A last, smaller
  * batch of an epoch is used. */

@@ -15,6 +15,7 @@ import warnings
 from typing import List, Optional, Tuple
 
 from . import Error
+from ._text import utf8
 
 PORT = 7443
 PEM_MAX = 65536
@@ -43,7 +44,10 @@ def read(path: str, limit: int) -> str:
         raise Error("%s: %s" % (path, e.strerror), "not-found" if isinstance(e, FileNotFoundError) else "io") from e
     if len(data) > limit:
         raise Error("%s is larger than %d bytes" % (path, limit), "limit")
-    return data.decode("utf-8", "replace")
+    try:
+        return utf8(data, path).decode("utf-8", "replace")
+    except ValueError as e:
+        raise Error(str(e), "invalid") from None
 
 
 def _context() -> ssl.SSLContext:

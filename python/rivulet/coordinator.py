@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, Dict, Iterator, List, Mapping, Optional, Union
 
 from . import Error, _trust
 from ._http import ApiError, Client
+from ._text import utf8
 
 __all__ = ["ApiError", "Coordinator", "frame"]
 
@@ -379,11 +380,15 @@ def _with_token(url: Optional[str], path: str, ca: Optional[str], timeout: float
 def _document(job: Union[Mapping[str, Any], Path]) -> bytes:
     if isinstance(job, Mapping):
         return json.dumps(job).encode()
-    if isinstance(job, str) and job.lstrip().startswith("{"):
-        return job.encode()
-    # The job's id is the hash of the document: it goes as it stands in the file.
+    if isinstance(job, str) and job.lstrip("\ufeff \t\r\n").startswith("{"):
+        return job.lstrip("\ufeff").encode()
+    # The job's id is the hash of the document: it goes as it stands in the file, without a byte order mark.
     with open(_path(job), "rb") as f:
-        return f.read(DOCUMENT_MAX + 1)
+        text = f.read(DOCUMENT_MAX + 1)
+    try:
+        return utf8(text, job)
+    except ValueError as e:
+        raise Error(str(e), "invalid") from None
 
 
 def _parse(text: bytes) -> Row:

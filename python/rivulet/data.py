@@ -7,12 +7,15 @@
 The layout of packed sets stands in wire/FORMAT.md. Needs numpy.
 """
 import argparse
+import contextlib
 import hashlib
 import json
 import os
 import struct
 import sys
-from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Sequence, Tuple
+
+from ._text import utf8
 
 if TYPE_CHECKING:
     import numpy
@@ -140,26 +143,86 @@ def _write(path: str, head: bytes, parts: List[bytes]) -> str:
     return digest.hexdigest()
 
 
-def unpack_npz(path: str, folder: str) -> List[str]:
-    """Writes each array of an npz to FOLDER/NAME.npy, in C order, and returns the files.
+@contextlib.contextmanager
+def _reading(path: str) -> Iterator[None]:
+    """What a file that is cut, damaged or of another kind makes of its reader is one sentence that names it."""
+    try:
+        yield
+    except DataError:
+        raise
+    except OSError as error:
+        raise DataError("%s: %s" % (path, error.strerror or error)) from error
+    except MemoryError:
+        raise DataError("%s: there is no memory for what it claims to hold" % path) from None
+    except Exception as error:
+        # numpy, zipfile, zlib and json each have errors of their own.
+        raise DataError(
+            "%s: cut short, damaged or of another kind (%s: %s)"
+            % (path, type(error).__name__, " ".join(str(error).split())[:200])
+        ) from error
 
-    Raises DataError for names that are paths and for arrays of objects.
+
+def unpack_npz(path: str, folder: str) -> List[str]:
+    """Writes each array of an npz to FOLDER/NAME.npy, in C order, and returns the files: all of them, or none.
+
+    Raises DataError for names that are paths, for arrays of objects, and for a file that is cut or no npz.
     """
     import numpy
 
     made: List[str] = []
-    os.makedirs(folder, exist_ok=True)
-    with numpy.load(path, allow_pickle=False) as arrays:
-        for name in arrays.files:
-            if os.path.basename(name) != name or name.startswith("."):
-                raise DataError("%s: an array has a path for a name" % path)
-            try:
-                array = numpy.ascontiguousarray(arrays[name])
-            except ValueError:
-                raise DataError("%s: array %s holds objects" % (path, name)) from None
-            made.append(os.path.join(folder, name + ".npy"))
-            numpy.save(made[-1], array, allow_pickle=False)
+    try:
+        with _reading(path), open(path, "rb") as file:
+            loaded = numpy.load(file, allow_pickle=False)
+            if not isinstance(loaded, numpy.lib.npyio.NpzFile):
+                raise DataError("%s: this is one array and no npz: devices read it as it is" % path)
+            with loaded as arrays:
+                for name in arrays.files:
+                    made.append(_unpack_array(arrays, name, path, folder))
+    except DataError:
+        for array in made:
+            os.unlink(array)
+        raise
     return made
+
+
+def _unpack_array(arrays: Any, name: str, path: str, folder: str) -> str:
+    import numpy
+
+    if os.path.basename(name) != name or not name or name.startswith(".") or "\0" in name:
+        raise DataError("%s: an array has a path for a name" % path)
+    try:
+        array = arrays[name]
+    except ValueError as error:
+        if "pickle" not in str(error):
+            raise
+        raise DataError("%s: array %s holds objects" % (path, name)) from None
+    if not isinstance(array, numpy.ndarray):
+        raise DataError("%s: %s is no array" % (path, name))
+    out = os.path.join(folder, name + ".npy")
+    try:
+        os.makedirs(folder, exist_ok=True)
+        numpy.save(out, numpy.ascontiguousarray(array), allow_pickle=False)
+    except OSError as error:
+        if os.path.isfile(out):
+            os.unlink(out)
+        raise DataError("%s: %s" % (out, error.strerror or error)) from error
+    return out
+
+
+def _read_users(path: str) -> Iterator[Tuple[str, List[Any], List[Any]]]:
+    """User, x and y of one of LEAF's files."""
+    with _reading(path):
+        with open(path, "rb") as file:
+            document = json.loads(utf8(file.read(), path))
+    try:
+        for user in document["users"]:
+            data = document["user_data"][user]
+            x, y = data["x"], data["y"]
+            if not (isinstance(user, str) and isinstance(x, list) and isinstance(y, list)):
+                raise TypeError
+            yield user, x, y
+    except (KeyError, TypeError, IndexError):
+        raise DataError("%s: not LEAF's JSON (users, user_data with x and y)" % path) from None
 
 
 def read_leaf(
@@ -167,7 +230,7 @@ def read_leaf(
 ) -> Tuple["numpy.ndarray[Any, Any]", "numpy.ndarray[Any, Any]", "numpy.ndarray[Any, Any]", List[str]]:
     """LEAF's JSON: x [n, ...], y [n], the user of each example, and the users' names in their order.
 
-    Raises DataError for a file of another form, and where x is not of numbers (texts are for trainers).
+    Raises DataError for a file that is cut or of another form, and where x is not of numbers (texts are for trainers).
     """
     import numpy
 
@@ -176,28 +239,21 @@ def read_leaf(
     groups: List[int] = []
     users: List[str] = []
     for path in paths:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
-        try:
-            for user in document["users"]:
-                data = document["user_data"][user]
-                if len(data["x"]) != len(data["y"]):
-                    raise DataError("%s: user %d has %d x and %d y"
-                                    % (path, len(users) + 1, len(data["x"]), len(data["y"])))  # fmt: skip
-                xs.extend(data["x"])
-                ys.extend(data["y"])
-                groups.extend([len(users)] * len(data["x"]))
-                users.append(user)
-        except (KeyError, TypeError):
-            raise DataError("%s: not LEAF's JSON (users, user_data with x and y)" % path) from None
+        for user, x, y in _read_users(path):
+            if len(x) != len(y):
+                raise DataError("%s: user %d has %d x and %d y" % (path, len(users) + 1, len(x), len(y)))
+            xs.extend(x)
+            ys.extend(y)
+            groups.extend([len(users)] * len(x))
+            users.append(user)
     try:
-        x = numpy.array(xs, dtype="<f4")
-        y = numpy.array(ys)
-    except ValueError:
+        all_x = numpy.array(xs, dtype="<f4")
+        all_y = numpy.array(ys)
+    except (ValueError, TypeError, OverflowError):
         raise DataError("%s: x is not of numbers, or examples differ in length" % ", ".join(paths)) from None
-    if x.size == 0 or not (numpy.issubdtype(y.dtype, numpy.number)):
+    if all_x.size == 0 or not numpy.issubdtype(all_y.dtype, numpy.number):
         raise DataError("%s: no examples, or labels that are no numbers" % ", ".join(paths))
-    return x, y, numpy.array(groups, dtype="<u4"), users
+    return all_x, all_y, numpy.array(groups, dtype="<u4"), users
 
 
 def _leaf(paths: Sequence[str], out: str, shape: Optional[str]) -> None:
@@ -229,7 +285,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         else:
             _leaf(given.file, given.out, given.shape)
     except (DataError, OSError, ValueError) as error:
-        print("rivulet.data: %s" % error, file=sys.stderr)
+        print("rivulet.data: %s" % " ".join(str(error).split()), file=sys.stderr)
         return 1
     return 0
 

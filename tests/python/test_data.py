@@ -1,10 +1,13 @@
 """rivulet.data: what it writes is what `rivulet data` and the loaders read."""
+import contextlib
+import io
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import unittest
+import zipfile
 
 import numpy
 
@@ -79,6 +82,66 @@ class Packed(unittest.TestCase):
             json.dump(document, file)
         with self.assertRaisesRegex(data.DataError, "not LEAF"):
             data.read_leaf([self.path("leaf.json")])
+
+    def refused(self, *words: str) -> str:
+        """The one line that the command says, after which nothing is left."""
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
+            status = data.main([*words, "-o", self.path("out")])
+        self.assertEqual(status, 1, words)
+        line = said.getvalue()
+        self.assertEqual((line.count("\n"), line[-1:]), (1, "\n"), line)
+        self.assertNotIn("Traceback", line)
+        self.assertFalse(os.path.isdir(self.path("out")) and os.listdir(self.path("out")))
+        self.assertFalse(os.path.isfile(self.path("out")))
+        return line
+
+    def put(self, name: str, text: bytes) -> str:
+        with open(self.path(name), "wb") as file:
+            file.write(text)
+        return self.path(name)
+
+    def test_foreign_files(self) -> None:
+        members = io.BytesIO()
+        with zipfile.ZipFile(members, "w") as made:
+            made.writestr("notes.txt", "no array")
+        huge = io.BytesIO()
+        with zipfile.ZipFile(huge, "w") as made:
+            made.writestr("x.npy", b"\x93NUMPY\1\0v\0" + b"{'descr': '<f8', 'fortran_order': False, 'shape': (1 << 50,), }".replace(b"1 << 50", b"1125899906842624").ljust(117) + b"\n")
+        array = io.BytesIO()
+        numpy.save(array, numpy.arange(3))
+        foreign = [b"", b"x", b"PK\3\4", b"\x89PNG\r\n\x1a\n" + bytes(50), b"{}", b"[1, 2]", b"null", b'"text"', b"\x80\4K\1.",
+                   b"[" * 100000, b'{"users": 5}', b'{"users": ["a"], "user_data": []}', b'{"users": [["a"]], "user_data": {}}',
+                   b'{"users": ["a"], "user_data": {"a": {"x": 5, "y": 5}}}', b'{"users": ["a"], "user_data": {"a": {"x": [[1], [2, 3]], "y": [0, 1]}}}',
+                   b'{"users": ["a"], "user_data": {"a": {"x": [{}], "y": [0]}}}', b'{"users": ["a"], "user_data": {"a": {"x": [[1e999]], "y": [0]}}}',
+                   b'{"users": ["a"], "user_data": {"a": {"x": [[1]], "y": [1' + b"0" * 30 + b"]}}}", b'{"users": [], "user_data": {}}',
+                   '{"users": []}'.encode("utf-16"), b"\xff\xff\xff", members.getvalue(), huge.getvalue(), array.getvalue()]  # fmt: skip
+        for n, text in enumerate(foreign):
+            path = self.put("f%d" % n, text)
+            self.assertIn(path, self.refused("npz", path))
+            self.assertIn(path if n != 16 else "not finite", self.refused("leaf", path))
+        for command in ("npz", "leaf"):
+            self.assertIn("No such file", self.refused(command, self.path("nowhere")))
+            self.assertIn("directory", self.refused(command, self.folder))
+
+    def test_cut_files(self) -> None:
+        whole = io.BytesIO()
+        numpy.savez_compressed(whole, x=numpy.arange(600.0).reshape(2, 300), y=numpy.array([0, 1]))
+        document = {"users": ["ann"], "user_data": {"ann": {"x": [[1, 2], [3, 4]], "y": [0, 1]}}}
+        for command, text in (("npz", whole.getvalue()), ("leaf", json.dumps(document).encode())):
+            for cut in list(range(0, len(text) - 1, max(len(text) // 40, 1))) + [len(text) - 1]:
+                self.assertIn("/cut: ", self.refused(command, self.put("cut", text[:cut])))
+        text = bytearray(whole.getvalue())
+        for at in range(60, len(text), 97):
+            text[at] ^= 0x55
+            with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
+                data.main(["npz", self.put("bent", text), "-o", self.path("other")])
+            text[at] ^= 0x55
+
+    def test_mark(self) -> None:
+        document = b'\xef\xbb\xbf{"users": ["ann"], "user_data": {"ann": {"x": [[1, 2], [3, 4]], "y": [0, 1]}}}\r\n'
+        x, y, groups, users = data.read_leaf([self.put("leaf", document)])
+        self.assertEqual((x.tolist(), y.tolist(), users), ([[1, 2], [3, 4]], [0, 1], ["ann"]))
 
     def test_npz(self) -> None:
         """A column-major array comes out in C order, and an array of objects is refused."""

@@ -54,6 +54,36 @@ csv_plain(void **state)
 	}
 }
 
+/* RFC 4180: a line end in quotes is a part of the field. Reasons count the lines of the file. */
+static void
+csv_quoted_lines(void **state)
+{
+	static const char *const texts[] = {
+	    "a,note,class\n1,\"x\ny\",0\n2,\"\n\n\",1\n",
+	    "a,\"no\r\nte\",class\r\n1,\"x\r\n\r\ny\",0\r\n2,\"say \"\"hi,\n\"\"\",1",
+	    "a;note;class\r1;\"x\ry\";0\r2;\"z;\n\";1\r",
+	};
+	struct csv_form how = {.columns = "a"};
+	struct dataset d;
+	struct why why = {""};
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(csv(&d, texts[i], &how, &why), ERR_OK);
+		assert_true(d.count == 2 && d.features == 1 && d.classes == 2);
+		assert_memory_equal(d.floats, ((float[]){1, 2}), 8);
+		assert_memory_equal(d.labels, ((int32_t[]){0, 1}), 8);
+		dataset_deinit(&d);
+	}
+	assert_int_equal(csv(&d, "a,note,class\n1,\"x\n\ny\",0\nz,q,1\n", &how, &why), ERR_INVALID);
+	assert_string_equal(why.text, "line 5, column 1: this is not a finite decimal number");
+	assert_int_equal(csv(&d, "a,note,class\n1,\"x\n2,y,1\n", &how, &why), ERR_INVALID);
+	assert_string_equal(why.text, "line 2, column 2: the quotes are wrong");
+	how = (struct csv_form){.header = DATA_HEADER_NO};
+	assert_int_equal(csv(&d, "1,\"x\ny\"\n2,b\n", &how, &why), ERR_INVALID);
+	assert_string_equal(why.text, "line 1, column 2: the label has more than one line");
+}
+
 static void
 csv_label_column(void **state)
 {
@@ -374,6 +404,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(csv_plain),
+	    cmocka_unit_test(csv_quoted_lines),
 	    cmocka_unit_test(csv_label_column),
 	    cmocka_unit_test(csv_header_wins),
 	    cmocka_unit_test(csv_regression),

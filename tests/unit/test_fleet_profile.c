@@ -98,7 +98,28 @@ test_refused(void **state)
 	refuses("name,count,id\na,2,"
 		"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n",
 	    "count is 1");
-	refuses("name\n\"a\"\n", "without blanks or quotes");
+	refuses("name\n\"a\"\"b\"\n", "without blanks or quotes");
+	refuses("name\n\"a\nb\"\n", "f.csv:2: the quotes are wrong");
+	refuses("\xff\xfen\0a\0", "f.csv: this is UTF-16");
+}
+
+/* As spreadsheets and other systems write them. */
+static void
+test_forms(void **state)
+{
+	static const char *const texts[] = {"name,count\na,2\nb,3\n",
+	    "\xef\xbb\xbfname,count\r\na,2\r\nb,3", "name,count\ra,2\rb,3\r",
+	    "\"name\",\"count\"\n\"a\",\"2\"\n\"b\" ,3\n"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		struct fleet_profiles p;
+		reads(&p, texts[i]);
+		assert_int_equal(p.count, 2);
+		assert_string_equal(p.items[0].name, "a");
+		assert_true(p.items[1].count == 3 && p.devices == 5);
+		fleet_profiles_deinit(&p);
+	}
 }
 
 static void
@@ -202,6 +223,7 @@ main(void)
 	    cmocka_unit_test(test_table),
 	    cmocka_unit_test(test_other_columns),
 	    cmocka_unit_test(test_refused),
+	    cmocka_unit_test(test_forms),
 	    cmocka_unit_test(test_devices),
 	    cmocka_unit_test(test_speeds),
 	    cmocka_unit_test(test_presence),

@@ -170,6 +170,9 @@ static const struct {
     /* One file behind another: libinih would pass over the mark, and over the section behind it. */
     {"[shop]\n\xef\xbb\xbf[stall a]\n", "f:2: a byte order mark stands inside the file", NULL},
     {"\xef\xbb\xbf\xef\xbb\xbf[shop]\n", "f:1: a byte order mark stands inside the file", NULL},
+    {"\xff\xfe[",
+	"f:1: this is UTF-16; UTF-8 is read, which \"iconv -f UTF-16 -t UTF-8\" makes of it", NULL},
+    {"[shop]\rname = a\r\rname = b\n", "f:4: [shop] name: given twice", NULL},
 };
 
 static void

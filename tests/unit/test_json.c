@@ -136,6 +136,9 @@ test_syntax(void **state)
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
 		bad(ERR_INVALID, texts[i], strlen(texts[i]), "not JSON");
+	bad(ERR_INVALID, "\xef\xbb\xbf{}", 5, "not JSON at byte 0: a byte order mark");
+	bad(ERR_INVALID, "\xff\xfe{\0}\0", 6, "not JSON: this is UTF-16; UTF-8 is read");
+	bad(ERR_INVALID, "{\0}\0", 4, "not JSON: this is UTF-16LE");
 }
 
 static void

@@ -99,7 +99,9 @@ words(void **state)
 	int32_t x[2];
 
 	(void)state;
-	put(from.vocabulary, "words", "a\nab\n\\n\n\nb\n");
+	put(from.vocabulary, "words",
+	    "\xef\xbb\xbf"
+	    "a\r\nab\n\\n\nb\n\n\r\n");
 	put(from.path, "text", "aab\nb");
 	assert_int_equal(source_load(&d, &from, NULL, &why), ERR_OK);
 	assert_true(d.count == 1 && d.classes == 4);
@@ -119,6 +121,109 @@ words(void **state)
 	assert_non_null(strstr(why.text, "/words: line 2 holds an escape"));
 }
 
+/* What an editor may make of a vocabulary: the same words, or the line that is wrong. */
+static void
+vocabularies(void **state)
+{
+	static const struct {
+		const char *text;
+		const char *why; /* NULL: "a" and "b" */
+	} rows[] = {
+	    {"a\nb", NULL},
+	    {"a\rb\r", NULL},
+	    {"\xef\xbb\xbf"
+	     "a\nb\n\n\n",
+		NULL},
+	    {"a\n\nb\n", "/words: line 2 is blank and has no number"},
+	    {"\na\nb\n", "/words: line 1 is blank"},
+	    {"a\r\n\r\nb\r\n", "/words: line 2 is blank"},
+	    {"x\na\rb\n", "/words: line 2 ends with a carriage return, others with a line feed"},
+	    {"\xfe\xff!a",
+		"/words: this is UTF-16; UTF-8 is read, which \"iconv -f UTF-16 -t UTF-8\""},
+	    {"\n\n", "/words: the vocabulary holds no words"},
+	};
+	struct data_source from = {.format = DATA_TEXT, .window = 2};
+
+	(void)state;
+	put(from.path, "text", "abab");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct dataset d;
+		struct why why = {""};
+		put(from.vocabulary, "words", rows[i].text);
+		enum err e = source_load(&d, &from, NULL, &why);
+		if (rows[i].why) {
+			assert_int_equal(e, ERR_INVALID);
+			assert_non_null(strstr(why.text, rows[i].why));
+			continue;
+		}
+		assert_int_equal(e, ERR_OK);
+		int32_t x[2];
+		dataset_copy(&d, 0, x);
+		assert_true(d.classes == 2 && x[0] == 0 && x[1] == 1);
+		dataset_deinit(&d);
+	}
+}
+
+/* UTF-16 with and without a mark is no text of bytes; the mark of UTF-8 is none of its tokens. */
+static void
+encodings(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t len;
+		const char *name; /* NULL: it is read */
+	} rows[] = {{"\xef\xbb\xbfHello", 8, NULL}, {"Hello", 5, NULL},
+	    {"\xff\xfeH\0e\0l\0l\0o\0", 12, "UTF-16"}, {"\xfe\xff\0H\0e\0l\0l\0o", 12, "UTF-16"},
+	    {"H\0e\0l\0l\0o\0", 10, "UTF-16LE"}, {"\0H\0e\0l\0l\0o", 10, "UTF-16BE"},
+	    {"\xff\xfe\0\0H\0\0\0", 8, "UTF-32"}, {"\0\0\xfe\xff\0\0\0H", 8, "UTF-32"}};
+	struct data_source from = {.format = DATA_TEXT, .window = 4};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct dataset d;
+		struct why why = {""};
+		char said[64];
+		snprintf(from.path, sizeof(from.path), "%s/text", dir);
+		assert_int_equal(
+		    file_write(from.path, rows[i].text, rows[i].len, 0644, NULL), ERR_OK);
+		enum err e = source_load(&d, &from, NULL, &why);
+		if (rows[i].name) {
+			assert_int_equal(e, ERR_INVALID);
+			snprintf(
+			    said, sizeof(said), "/text: this is %s; UTF-8 is read", rows[i].name);
+			assert_non_null(strstr(why.text, said));
+			continue;
+		}
+		assert_int_equal(e, ERR_OK);
+		int32_t x[4];
+		dataset_copy(&d, 0, x);
+		assert_true(d.rows->items == 5 && d.rows->token_end == 'o' + 1);
+		assert_memory_equal(x, ((int32_t[]){'H', 'e', 'l', 'l'}), 16);
+		dataset_deinit(&d);
+	}
+}
+
+/* A job may want shorter windows than the owner: the text is there for it. */
+static void
+short_text(void **state)
+{
+	struct data_source from = {.format = DATA_TEXT, .window = 64};
+	struct dataset d, cut;
+	struct why why = {""};
+
+	(void)state;
+	put(from.path, "text", "abcdefghij");
+	assert_int_equal(source_load(&d, &from, NULL, &why), ERR_OK);
+	assert_true(d.count == 1 && d.features == 9);
+	assert_int_equal(dataset_cut(&cut, &d, 3, NULL), ERR_OK);
+	assert_int_equal(cut.count, 3);
+	dataset_deinit(&cut);
+	dataset_deinit(&d);
+	put(from.path, "text", "a");
+	assert_int_equal(source_load(&d, &from, NULL, &why), ERR_INVALID);
+	assert_non_null(strstr(why.text, "/text: 1 tokens are too few"));
+}
+
 int
 main(void)
 {
@@ -126,6 +231,9 @@ main(void)
 	    cmocka_unit_test(windows_of_bytes),
 	    cmocka_unit_test(stretches),
 	    cmocka_unit_test(words),
+	    cmocka_unit_test(vocabularies),
+	    cmocka_unit_test(encodings),
+	    cmocka_unit_test(short_text),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

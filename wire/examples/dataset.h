@@ -38,7 +38,8 @@ struct dataset_rows {
 	bool big_endian;
 	bool
 	    tokens; /* a text: rows follow each other without a gap, and a row's targets begin one value behind it */
-	size_t items; /* of a text: tokens */
+	size_t items; /* of a text: tokens, */
+	size_t token_end; /* and one more than the largest of them; 0: not known */
 };
 
 struct dataset {

@@ -4,6 +4,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "text_file.h"
+
 /* cJSON reads a number through a buffer of 64 bytes and cuts what is longer. */
 #define NUMBER_TEXT_MAX 62
 
@@ -190,8 +192,14 @@ json_scan(const char *text, size_t len, struct why *why)
 	const unsigned char *start = (const unsigned char *)text;
 	struct scan s = {.at = start, .end = start + len};
 
+	struct why other;
+
 	if (len == 0)
 		return err_set(why, ERR_INVALID, "not JSON: empty");
+	if (text_file_mark(text, len))
+		return err_set(why, ERR_INVALID, "not JSON at byte 0: a byte order mark");
+	if (text_file_check(text, len, &other))
+		return err_set(why, ERR_INVALID, "not JSON: %s", other.text);
 	while (!s.why && s.at < s.end)
 		scan_token(&s);
 	if (!s.why)
