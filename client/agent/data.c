@@ -235,6 +235,21 @@ external_fits(const struct settings_data *from, const struct recipe *recipe, str
 	return ERR_OK;
 }
 
+/* One more than the largest label that counts. */
+static size_t
+classes_in(const struct dataset *set, const struct recipe *recipe)
+{
+	const struct net_spec *net = &recipe->net;
+	size_t n = 0;
+
+	if (!set->labels || !net->ignores || (size_t)net->ignored + 1 != set->classes)
+		return set->classes;
+	for (size_t i = 0; i < set->count; i++)
+		if (set->labels[i] != net->ignored && (size_t)set->labels[i] >= n)
+			n = (size_t)set->labels[i] + 1;
+	return n;
+}
+
 enum err
 data_fits(const struct dataset *set, const struct settings_data *from, const struct recipe *recipe,
     struct why *why)
@@ -256,9 +271,10 @@ data_fits(const struct dataset *set, const struct settings_data *from, const str
 		    dataset_shape_text(there, spec->shape, spec->dims));
 	if (spec->class_count > 0 && !set->labels && !text)
 		return err_set(why, ERR_INVALID, "data %s has no class labels", from->name);
-	if (spec->class_count > 0 && set->classes > spec->class_count)
+	size_t classes = text ? 0 : classes_in(set, recipe);
+	if (spec->class_count > 0 && classes > spec->class_count)
 		return err_set(why, ERR_INVALID, "data %s has label %zu, the job has %zu classes",
-		    from->name, set->classes - 1, spec->class_count);
+		    from->name, classes - 1, spec->class_count);
 	return text ? ERR_OK : classes_fit(set, from, spec, why);
 }
 

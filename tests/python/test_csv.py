@@ -37,7 +37,7 @@ class Tables(unittest.TestCase):
 
     def test_beside_pythons(self) -> None:
         rng = random.Random(SEED)
-        for n in range(60):
+        for _ in range(25):
             rows = rng.randrange(1, 12)
             made = [
                 [str(rng.randrange(1000)), "n" + "".join(rng.choices(PIECES, k=rng.randrange(6))) + ".", str(rng.randrange(3))]

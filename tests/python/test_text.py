@@ -2,12 +2,17 @@
 
 import json
 import os
+import subprocess
 import tempfile
 import unittest
 
+from fleet import RIVULET, digits_job
 from rivulet import Error, _text, _trust, coordinator
 
 DOCUMENT = {"name": "x", "model": {}}
+# What editors make of lines and characters, of which only the first few are UTF-8.
+READ = [("utf-8", "\n"), ("utf-8", "\r\n"), ("utf-8", "\r"), ("utf-8-sig", "\n"), ("utf-8-sig", "\r\n")]
+REFUSED = ["utf-16", "utf-16-be"]
 
 
 class Text(unittest.TestCase):
@@ -45,6 +50,39 @@ class Text(unittest.TestCase):
         self.put("rvt1\r\n".encode("utf-16"))
         with self.assertRaisesRegex(Error, "file: this is UTF-16"):
             _trust.read(self.path, 100)
+
+    def test_programs(self) -> None:
+        """A job file, and settings beside a good one, as each command reads them."""
+        job = json.dumps(digits_job("x", 1, 1), indent=1)
+        conf = "; caf\u00e9\n[data digits]\nformat = glyphs\nhand = 1\ncount = 20\nseed = 1\n"
+        good, home = self.path + ".good", self.path + ".home"
+        commands = {
+            "print": lambda job, conf: ["job", "submit", job, "--print"],
+            "plan": lambda job, conf: ["job", "plan", job, "--devices", "2", "--config", conf],
+            "train": lambda job, conf: ["train", job, "--config", conf, "--home", home],
+            "simulate": lambda job, conf: ["simulate", job, "--devices", "1", "--config", conf],
+        }
+        for text in (job, conf):
+            with open(good, "w", encoding="utf-8") as f:
+                f.write(conf if text == job else job)
+            for name, words in commands.items():
+                if text == conf and name != "train":
+                    continue
+                for encoding, end in [*READ, *((e, "\n") for e in REFUSED)]:
+                    self.put(text.replace("\n", end).encode(encoding))
+                    files = (self.path, good) if text == job else (good, self.path)
+                    command = [RIVULET, *words(*files)]
+                    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                    what = (name, encoding, end, done.stderr)
+                    if encoding in REFUSED:
+                        self.assertIn(b": this is UTF-", done.stderr, what)
+                        self.assertIn(b"/file:", done.stderr, what)
+                        self.assertIn(b"iconv -f UTF-", done.stderr, what)
+                        self.assertNotEqual(done.returncode, 0, what)
+                    else:
+                        self.assertEqual(done.returncode, 0, what)
+                        if name == "print":
+                            self.assertEqual(done.stdout.decode(), text.replace("\n", end))
 
 
 if __name__ == "__main__":
