@@ -250,11 +250,41 @@ test_no_examples(void **state)
 	trial_deinit(&t);
 }
 
+/* Data that the network cannot learn from is no failure of the trainer, in a task of either kind. */
+static void
+test_mismatch(void **state)
+{
+	struct trial t;
+
+	(void)state;
+	trial_init(&t, JOB("", "0.1", BY_DEVICES), "");
+	t.train.labels[39] = 2;
+	assert_false(trainer_builtin_suits(&t.work.task.recipe, &t.train, &why));
+	assert_string_equal(why.text, "label 2 does not fit the network's 2 outputs");
+	assert_int_equal(trainer_builtin_run(&t.in, &t.out, &why), ERR_INVALID);
+	assert_int_equal(t.out.abort, ABORT_DATA_MISMATCH);
+	t.train.labels[39] = 1;
+	assert_true(trainer_builtin_suits(&t.work.task.recipe, &t.train, &why));
+	t.validation.labels[9] = 2;
+	assert_int_equal(trainer_builtin_run(&t.in, &t.out, &why), ERR_INVALID);
+	assert_int_equal(t.out.abort, ABORT_DATA_MISMATCH);
+	t.work.task.kind = TASK_EVALUATE;
+	assert_int_equal(trainer_builtin_run(&t.in, &t.out, &why), ERR_INVALID);
+	assert_int_equal(t.out.abort, ABORT_DATA_MISMATCH);
+	/* A model that is not the network's is. */
+	t.validation.labels[9] = 1;
+	t.work.table.items[0].shape[0]++;
+	assert_int_equal(trainer_builtin_run(&t.in, &t.out, &why), ERR_INVALID);
+	assert_int_equal(t.out.abort, ABORT_TRAINER_FAILED);
+	trial_deinit(&t);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_trains),
+	    cmocka_unit_test(test_mismatch),
 	    cmocka_unit_test(test_frozen_stay),
 	    cmocka_unit_test(test_evaluates_the_base),
 	    cmocka_unit_test(test_limits),

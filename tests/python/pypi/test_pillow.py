@@ -133,6 +133,28 @@ class Pillow(unittest.TestCase):
         self.compare(self.packed()[kept], "RGB", over_white, "over white", names)
         self.compare(self.packed("--grey")[kept], "L", over_white, "over white", names)
 
+    def test_cut(self):
+        """Wherever a file is cut, it is named, and what is wrong with it."""
+        folder = os.path.join(self.holder.name, "cut", "a")
+        os.makedirs(folder)
+        out = os.path.join(self.holder.name, "cut.rvp")
+        rng = numpy.random.default_rng(SEED)
+        image = Image.fromarray(smooth(rng, 3))
+        for name, data in (
+            ("x.jpg", saved(image)),
+            ("x.jpg", saved(image, progressive=True)),
+            ("x.jpg", saved(Image.fromarray(smooth(rng, 4), "CMYK"))),
+            ("x.png", saved(image, "PNG")),
+        ):
+            for cut in [*rng.integers(0, len(data), 12), len(data) - 1, len(data) - 2]:
+                with open(os.path.join(folder, name), "wb") as f:
+                    f.write(data[:cut] or b"x")
+                command = [os.path.join(BUILD, "rivulet"), "data", "pack", os.path.dirname(folder), "-o", out]
+                done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, encoding="utf-8")
+                self.assertEqual(done.returncode, 6, (name, cut, SEED))
+                self.assertRegex(done.stderr, r"cut/a/%s: (JPEG|PNG|this is neither)" % name)
+            os.unlink(os.path.join(folder, name))
+
 
 if __name__ == "__main__":
     unittest.main()
