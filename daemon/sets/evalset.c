@@ -167,8 +167,22 @@ plan_net(const struct recipe *r, uint64_t most, struct net **out, struct why *wh
 	return net_new_part(out, &whole, why);
 }
 
+/* Before the first round, and not as a figure that is missing after each. */
 static enum err
-check_cost(const struct config *c, const struct recipe *recipe, struct why *why)
+check_set(
+    const struct net *net, const struct recipe *recipe, const struct dataset *d, struct why *why)
+{
+	struct why detail = {""};
+	enum err e = train_check(net, d, &detail);
+
+	return e ? err_set(why, e, "data set \"%s\" of the coordinator: %.150s",
+		       recipe->evaluate_data, detail.text)
+		 : ERR_OK;
+}
+
+static enum err
+check_net(
+    const struct config *c, const struct recipe *recipe, const struct dataset *d, struct why *why)
 {
 	struct net *net = NULL;
 	struct why detail = {""};
@@ -182,7 +196,10 @@ check_cost(const struct config *c, const struct recipe *recipe, struct why *why)
 	if (e)
 		return err_set(why, e, "%s", detail.text);
 	double work = TRAIN_MEASURE_BATCH * net_work(net);
+	e = check_set(net, recipe, d, why);
 	net_free(net);
+	if (e)
+		return e;
 	if (c->evaluation_work == 0 || work <= (double)c->evaluation_work)
 		return ERR_OK;
 	return err_set(why, ERR_LIMIT,
@@ -237,7 +254,7 @@ evalset_check(struct evalset *s, const struct recipe *recipe, struct why *why)
 	if (e)
 		return e;
 	if (dataset_shape_fits(&d, spec))
-		e = check_cost(s->config, recipe, why);
+		e = check_net(s->config, recipe, &d, why);
 	else
 		e = err_set(why, ERR_INVALID,
 		    "data set \"%s\" of the coordinator has examples of shape %s, data.shape is %s",

@@ -176,6 +176,6 @@ run 6 fleet_admin job submit "$FLEET/wrong.json"
 says 'preset char-lstm has no setting "depth"'
 sed 's/"hidden"/"vocabulary": 90, "hidden"/' "$FLEET/text.json" >"$FLEET/small.json"
 run 6 "$RIVULET" train --config "$FLEET/device1/rivulet.conf" "$FLEET/small.json"
-says 'the text has 256 tokens, the network takes 90 and gives 90'
+says 'the text has token 122, the network takes 90 of them and gives 90'
 fleet_end
 echo "ok: $CHECKS checks"

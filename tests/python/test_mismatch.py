@@ -2,6 +2,8 @@
 can learn from is trained on: texts of few tokens, texts shorter than the owner's window, labels that do not count. One real agent."""
 
 import json
+import os
+import tempfile
 import unittest
 from typing import Any, Dict, Tuple
 
@@ -73,16 +75,18 @@ class Mismatch(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        cls.fleet = Fleet().__enter__()
-        cls.addClassCleanup(cls.fleet.__exit__)
-        settings = "[device]\nthreads = 1\n"
+        files = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(files.cleanup)
+        sets = ""
         for name, data in FILES.items():
-            path = cls.fleet.path("file-" + name)
+            path = os.path.join(files.name, name)
             with open(path, "wb") as f:
                 f.write(data)
             more = "" if name in TEXTS else "kind = regression\n" if name == "numbers" else "kind = class\n"
-            settings += "[data %s]\nformat = %s\npath = %s\n%s" % (name, "text" if name in TEXTS else "csv", path, more)
-        cls.fleet.join("one", settings)
+            sets += "[data %s]\nformat = %s\npath = %s\n%s" % (name, "text" if name in TEXTS else "csv", path, more)
+        cls.fleet = Fleet(sets).__enter__()
+        cls.addClassCleanup(cls.fleet.__exit__)
+        cls.fleet.join("one", "[device]\nthreads = 1\n" + sets)
 
     def test_each_is_trained_or_said(self) -> None:
         # Those that train first: after some failures in a row a device rests.
@@ -98,6 +102,17 @@ class Mismatch(unittest.TestCase):
             failed = within(20, case, lambda: ask(self.fleet, path)["failures"])[0]
             self.assertEqual(failed["reason"], "data-mismatch", case)
             self.assertIn(words, failed["log"] or self.fleet.log("one"), case)
+
+    def test_set_of_the_coordinator(self) -> None:
+        """Found when the job is submitted, and not after each round."""
+        for case, (document, words) in CASES.items():
+            if not words or "data has" in words or case in ("window", "not-a-text"):
+                continue
+            text = json.dumps({**document, "name": case, "evaluate": {"by": "coordinator"}}).encode()
+            with self.assertRaisesRegex(AssertionError, "data set .* of the coordinator") as refused:
+                ask(self.fleet, "/v1/jobs", text)
+            if not words.startswith("data "):
+                self.assertIn(words.encode(), refused.exception.args[0])
 
 
 if __name__ == "__main__":

@@ -102,7 +102,8 @@ on_coordinator(const char *text, struct why *why)
 	static struct config c;
 	struct layer_spec flat = {
 	    .type = LAYER_FLATTEN, .name = "flat", .inputs = {LAYER_INPUT}, .input_count = 1};
-	struct recipe r = {.net = {.layers = &flat, .layer_count = 1, .loss = LOSS_MSE},
+	struct recipe r = {
+	    .net = {.layers = &flat, .layer_count = 1, .loss = LOSS_MSE, .target_input = true},
 	    .data = {.dims = 3},
 	    .evaluate_data = "d"};
 	struct evalset *s;
