@@ -25,7 +25,8 @@ struct class_folder {
 };
 
 /* ERR_INVALID if there are no classes, too many, a class without files, something else than folders and files, a symbolic link
- * that leads nowhere, or a name with a control character; ERR_LIMIT if there are too many. Blocks on the disk. class_folder_deinit in either case. */
+ * that leads nowhere, or a name with a control character; ERR_LIMIT if there are too many. Blocks on the disk. class_folder_deinit in
+ * either case. */
 ERR_MUST_USE enum err class_folder_list(
     struct class_folder *out, const char *path, struct why *why);
 void class_folder_deinit(struct class_folder *f);

@@ -219,7 +219,8 @@ pack_main(int argc, char **argv)
 	    {"size", 0, "HxW", "pictures: scale them to this height and width", &c.size, NULL},
 	    {"grey", 0, NULL, "pictures: one channel", NULL, &c.grey},
 	    {"alpha", 0, "WORD",
-		"pictures: white (default) below what is transparent, or drop: no look at it",
+		"pictures: white (default) lies below what is transparent; drop: opacity is passed "
+		"over",
 		&c.alpha, NULL},
 	    {"label", 0, "COLUMN", "table: name or number from 0 (default: last)", &c.label, NULL},
 	    {"columns", 0, "A,B", "table: the features (default: all others)", &c.columns, NULL},

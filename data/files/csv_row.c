@@ -33,7 +33,7 @@ csv_row_missing(const char *field)
 	return !*field;
 }
 
-/* Where a text that ends early would have it end. */
+/* Where in a row: at the start of a field, in one without quotes, between quotes, behind them. */
 enum place { PLACE_START, PLACE_PLAIN, PLACE_QUOTED, PLACE_CLOSED };
 
 /* Steps over more of a row, as csv_field_cut would, from a place in it to another. separator 0: not known yet, so any may be one. */

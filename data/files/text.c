@@ -80,8 +80,8 @@ read_words(struct numbering *out, struct unpack *io, struct buf *line, struct wh
 			    (unsigned long long)number);
 		if (line->len > 0 && blank > 0)
 			return err_set(why, ERR_INVALID,
-			    "line %llu is blank and has no number: no line has one behind it; "
-			    "\\n stands for a line feed",
+			    "line %llu is blank, and would shift the numbers of the words behind "
+			    "it; \\n stands for a line feed",
 			    (unsigned long long)blank);
 		if (line->len == 0 && blank == 0)
 			blank = number;

@@ -134,7 +134,7 @@ vocabularies(void **state)
 	    {"\xef\xbb\xbf"
 	     "a\nb\n\n\n",
 		NULL},
-	    {"a\n\nb\n", "/words: line 2 is blank and has no number"},
+	    {"a\n\nb\n", "/words: line 2 is blank, and would shift the numbers"},
 	    {"\na\nb\n", "/words: line 1 is blank"},
 	    {"a\r\n\r\nb\r\n", "/words: line 2 is blank"},
 	    {"x\na\rb\n", "/words: line 2 ends with a carriage return, others with a line feed"},
