@@ -176,10 +176,12 @@ def unpack_npz(path: str, folder: str) -> List[str]:
             if not isinstance(loaded, numpy.lib.npyio.NpzFile):
                 raise DataError("%s: this is one array and no npz: devices read it as it is" % path)
             with loaded as arrays:
+                if not arrays.files:
+                    raise DataError("%s: no arrays" % path)
                 for name in arrays.files:
                     made.append(_unpack_array(arrays, name, path, folder))
     except DataError:
-        for array in made:
+        for array in set(made):
             os.unlink(array)
         raise
     return made
@@ -213,11 +215,16 @@ def _read_users(path: str) -> Iterator[Tuple[str, List[Any], List[Any]]]:
     """User, x and y of one of LEAF's files."""
     with _reading(path):
         with open(path, "rb") as file:
-            document = json.loads(utf8(file.read(), path))
+            data = file.read()
+        try:
+            data = utf8(data, path)
+        except ValueError as error:
+            raise DataError(str(error)) from None
+        document = json.loads(data)
     try:
         for user in document["users"]:
-            data = document["user_data"][user]
-            x, y = data["x"], data["y"]
+            own = document["user_data"][user]
+            x, y = own["x"], own["y"]
             if not (isinstance(user, str) and isinstance(x, list) and isinstance(y, list)):
                 raise TypeError
             yield user, x, y

@@ -120,6 +120,7 @@ class Packed(unittest.TestCase):
             path = self.put("f%d" % n, text)
             self.assertIn(path, self.refused("npz", path))
             self.assertIn(path if n != 16 else "not finite", self.refused("leaf", path))
+        self.assertIn("iconv -f UTF-16", self.refused("leaf", self.put("wide", '{"users": []}'.encode("utf-16"))))
         for command in ("npz", "leaf"):
             self.assertIn("No such file", self.refused(command, self.path("nowhere")))
             self.assertIn("directory", self.refused(command, self.folder))
