@@ -11,7 +11,7 @@ import unittest
 from unittest import mock
 from typing import Any, Dict, List
 
-from fleet import PACKAGE, RIVULETD, TOP, Fleet, digits_job
+from fleet import PACKAGE, RIVULET, RIVULETD, TOP, Fleet, digits_job
 
 try:
     import numpy
@@ -118,6 +118,31 @@ class Ways(WithFleet):
             self.assertTrue(c.status()["ready"])
         with self.assertRaisesRegex(Error, "goes with a url"):
             Coordinator(token_file=path)
+
+    def test_token_that_an_editor_saved(self) -> None:
+        """With a byte order mark and CRLF a token is what it was; in UTF-16 the file is named."""
+        admin, device = self.fleet.token("plain", "--access"), self.fleet.token("plain.device")
+        for encoding in ("utf-8-sig", "utf-16"):
+            saved = []
+            for file in (admin, device):
+                with open(file, encoding="ascii") as f:
+                    text = f.read().strip() + "\r\n"
+                saved.append(file + "." + encoding)
+                with open(saved[-1], "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as out:
+                    out.write(text.encode(encoding))
+            show = [RIVULET, "status", "--url", self.fleet.url, "--token-file", saved[0]]
+            join = [RIVULET, "join", self.fleet.url, "--token-file", saved[1], "--home", self.fleet.path("edited-" + encoding)]
+            said = [subprocess.run(c, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8") for c in (show, join)]
+            if encoding == "utf-8-sig":
+                self.assertEqual([s.returncode for s in said], [0, 0], [s.stderr for s in said])
+                with Coordinator(self.fleet.url, token_file=saved[0]) as c:
+                    self.assertTrue(c.status()["ready"])
+                continue
+            for s, file in zip(said, saved):
+                self.assertNotEqual(s.returncode, 0)
+                self.assertIn(file + ": this is UTF-16", s.stderr)
+            with self.assertRaisesRegex(Error, "this is UTF-16"):
+                Coordinator(self.fleet.url, token_file=saved[0])
 
     def test_token_of_another_coordinator(self) -> None:
         with open(self.fleet.token("spoilt", "--access"), encoding="ascii") as f:
