@@ -245,13 +245,14 @@ begin(struct dataset_rows *r, struct why *why)
 static void
 find_token_end(struct dataset_rows *r)
 {
-	const int32_t *tokens = r->type == DATASET_I32 ? (const int32_t *)r->heap : NULL;
-	size_t shift =
-	    tokens ? (size_t)(r->values - (const uint8_t *)r->heap) / sizeof(*tokens) : 0;
+	const uint8_t *bytes = r->values;
+	size_t size = dataset_type_size(r->type);
 	uint32_t most = 0;
 
-	for (size_t i = 0; i < r->items; i++) {
-		uint32_t token = tokens ? (uint32_t)tokens[shift + i] : r->values[i];
+	for (size_t i = 0; i < r->items; i++, bytes += size) {
+		uint32_t token = *bytes;
+		if (size == sizeof(token))
+			memcpy(&token, bytes, sizeof(token));
 		most = token > most ? token : most;
 	}
 	r->token_end = (size_t)most + 1;

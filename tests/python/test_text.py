@@ -11,7 +11,7 @@ from rivulet import Error, _text, _trust, coordinator
 
 DOCUMENT = {"name": "x", "model": {}}
 # What editors make of lines and characters, of which only the first few are UTF-8.
-READ = [("utf-8", "\n"), ("utf-8", "\r\n"), ("utf-8", "\r"), ("utf-8-sig", "\n"), ("utf-8-sig", "\r\n")]
+READ = [("utf-8", "\r"), ("utf-8-sig", "\n"), ("utf-8-sig", "\r\n")]
 REFUSED = ["utf-16", "utf-16-be"]
 
 
