@@ -10,7 +10,7 @@ from fleet import RIVULET, digits_job
 from rivulet import Error, _text, _trust, coordinator
 
 DOCUMENT = {"name": "x", "model": {}}
-# What editors make of lines and characters, of which only the first few are UTF-8.
+# What editors make of lines and characters: what is read, and what is named.
 READ = [("utf-8", "\r"), ("utf-8-sig", "\n"), ("utf-8-sig", "\r\n")]
 REFUSED = ["utf-16", "utf-16-be"]
 
