@@ -291,8 +291,8 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
             print("\n".join(unpack_npz(given.file, given.out)))
         else:
             _leaf(given.file, given.out, given.shape)
-    except (DataError, OSError, ValueError) as error:
-        print("rivulet.data: %s" % " ".join(str(error).split()), file=sys.stderr)
+    except (DataError, OSError, ValueError, ImportError, MemoryError) as error:
+        print("rivulet.data: %s" % (" ".join(str(error).split()) or "there is not enough memory"), file=sys.stderr)
         return 1
     return 0
 
