@@ -138,7 +138,7 @@ consider(void *agent, struct work *w, struct why *why)
 		return reason;
 	const struct recipe *recipe = &w->task.recipe;
 	struct stock_item *item = stock_find(&a->stock, recipe->data.name);
-	if (!item || item->all.count < recipe->data.min_examples) {
+	if (!item || stock_count(item, &recipe->data) < recipe->data.min_examples) {
 		err_set(why, ERR_NOTFOUND, "no data set \"%s\" here, or too few examples of it",
 		    recipe->data.name);
 		return ABORT_NO_DATA;

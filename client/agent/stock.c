@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allowance.h"
 #include "backoff.h"
 #include "training.h"
 
@@ -86,6 +87,19 @@ stock_find(struct stock *s, const char *name)
 		if (s->items[i].loaded && strcmp(s->items[i].settings->name, name) == 0)
 			return &s->items[i];
 	return NULL;
+}
+
+/* Of a text; 0 of all else. */
+static uint64_t
+tokens_of(const struct dataset *d)
+{
+	return d->rows && d->rows->tokens ? d->rows->items : 0;
+}
+
+uint64_t
+stock_count(const struct stock_item *item, const struct data_spec *job)
+{
+	return allowance_examples(job, item->all.count, tokens_of(&item->all));
 }
 
 static bool
@@ -176,6 +190,7 @@ put_data(struct offer *o, const struct stock_item *item)
 	memset(d, 0, sizeof(*d));
 	strcpy(d->name, item->settings->name);
 	d->examples = item->all.count;
+	d->tokens = tokens_of(&item->all);
 	d->classes = n ? calloc(n, sizeof(*d->classes)) : NULL;
 	d->class_count = d->classes ? n : 0;
 	for (size_t i = 0; i < d->class_count; i++)

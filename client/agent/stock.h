@@ -37,6 +37,8 @@ void stock_deinit(struct stock *s);
 bool stock_refresh(struct stock *s, const struct events *events);
 /* NULL if there is no such set or it is not loaded. */
 struct stock_item *stock_find(struct stock *s, const char *name);
+/* How many examples the job finds in it. */
+uint64_t stock_count(const struct stock_item *item, const struct data_spec *job);
 /* Points to all examples that the job works on: of a text in windows as long as it wants. */
 ERR_MUST_USE enum err stock_whole(
     struct stock_item *item, const struct data_spec *job, const struct dataset **out);

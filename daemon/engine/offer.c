@@ -23,7 +23,7 @@ examples_of(const struct recipe *r, const struct offer *o)
 {
 	for (size_t i = 0; i < o->data_count; i++)
 		if (r->data.name[0] && strcmp(o->data[i].name, r->data.name) == 0)
-			return o->data[i].examples;
+			return allowance_examples(&r->data, o->data[i].examples, o->data[i].tokens);
 	return 0;
 }
 
@@ -56,12 +56,8 @@ enum wait_reason
 engine_offer_lacks(const struct engine_job *j, const struct offer *o, enum task_kind kind)
 {
 	const struct recipe *r = &j->work->spec.recipe;
-	bool found = false;
 
-	for (size_t i = 0; i < o->data_count; i++)
-		found |= strcmp(o->data[i].name, r->data.name) == 0 &&
-		    o->data[i].examples >= r->data.min_examples;
-	if (!found && r->data.name[0])
+	if (r->data.name[0] && examples_of(r, o) < r->data.min_examples)
 		return WAIT_NO_DATA;
 	if (kind == TASK_EVALUATE &&
 	    !engine_offer_names(o->features, o->feature_count, RECIPE_FEATURE_EVALUATE))
@@ -273,6 +269,9 @@ engine_refusal_print(const struct offer *o)
 	for (size_t i = 0; i < o->data_count; i++) {
 		mix(&h, o->data[i].name, strlen(o->data[i].name) + 1);
 		mix(&h, &o->data[i].examples, sizeof(o->data[i].examples));
+		/* Older agents do not say: theirs stay what they were. */
+		if (o->data[i].tokens)
+			mix(&h, &o->data[i].tokens, sizeof(o->data[i].tokens));
 	}
 	return h;
 }

@@ -12,7 +12,7 @@
 /* A data set that a device offers. */
 struct registry_data {
 	char name[RECIPE_NAME_MAX];
-	uint64_t examples;
+	uint64_t examples, tokens;
 };
 
 /* What a device offered and was told since the start: standing.c. */

@@ -261,6 +261,7 @@ standing_note_data(struct device *d, const struct offer *offer)
 	for (size_t i = 0; i < t->data_count; i++) {
 		memcpy(t->data[i].name, offer->data[i].name, sizeof(t->data[i].name));
 		t->data[i].examples = offer->data[i].examples;
+		t->data[i].tokens = offer->data[i].tokens;
 	}
 	for (size_t i = 0; i < t->trainer_count; i++)
 		memcpy(t->trainers[i], names[i], sizeof(t->trainers[i]));
@@ -279,6 +280,7 @@ look_up(
 		if (strcmp(t->data[i].name, what->data) == 0) {
 			out->has_data = true;
 			out->examples = t->data[i].examples;
+			out->tokens = t->data[i].tokens;
 		}
 	out->draws = t->draws;
 	for (size_t i = 0; i < t->trainer_count && !out->has_trainer && !out->evaluates; i++)

@@ -46,7 +46,8 @@ void standing_reported(struct registry *r, const uint8_t device[32], uint32_t pl
 /* What a device offered last. */
 struct standing_offer {
 	bool has_data; /* the data set that was asked for, */
-	uint64_t examples; /* with so many examples */
+	uint64_t examples; /* with so many examples, */
+	uint64_t tokens; /* or so many tokens of a text (allowance_examples) */
 	bool has_trainer; /* likewise */
 	bool
 	    evaluates; /* has not the trainer, but a program that evaluates its models (RECIPE_FEATURE_EVALUATE_PROGRAM) */

@@ -22,13 +22,13 @@ FILES = {
 TEXTS = ("ascii", "umlaut", "short")
 
 
-def text_job(data: str, vocabulary: int, window: int = 8) -> Dict[str, Any]:
+def text_job(data: str, vocabulary: int, window: int = 8, **about: int) -> Dict[str, Any]:
     layers = [
         {"type": "embedding", "vocabulary": vocabulary, "out": 4},
         {"type": "lstm", "name": "steps", "out": 8, "output": "sequence"},
         {"type": "linear", "name": "out", "out": vocabulary},
     ]
-    return job(data, layers, {"window": window})
+    return job(data, layers, {"window": window, **about})
 
 
 def table_job(data: str, out: int, loss: str = "cross_entropy", **more: Any) -> Dict[str, Any]:
@@ -56,6 +56,7 @@ def job(data: str, layers: Any, about: Dict[str, Any]) -> Dict[str, Any]:
 CASES: Dict[str, Tuple[Dict[str, Any], str]] = {
     "few-tokens": (text_job("ascii", 128), ""),
     "short-text": (text_job("short", 256, 4), ""),
+    "windows": (text_job("short", 256, 4, min_examples=4), ""),
     "ignored": (table_job("ignored", 2, ignore_index=255), ""),
     "token": (text_job("umlaut", 128), "the text has token 195, the network takes 128 of them and gives 128"),
     "window": (text_job("short", 256, 18), "data short is no text of more than the 18 tokens of the job's window"),

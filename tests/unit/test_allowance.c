@@ -195,10 +195,27 @@ known_answer(void **state)
 	free(d.of);
 }
 
+/* Of a text the job's window decides; what is no text, or of an agent that does not say, is as many as it was. */
+static void
+examples_of_a_text(void **state)
+{
+	struct data_spec job = {.window = 8};
+
+	(void)state;
+	assert_int_equal(allowance_examples(&job, 1, 41), 5);
+	assert_int_equal(allowance_examples(&job, 1, 40), 4);
+	assert_int_equal(allowance_examples(&job, 1, 9), 1);
+	assert_int_equal(allowance_examples(&job, 2, 8), 1);
+	assert_int_equal(allowance_examples(&job, 7, 0), 7);
+	job.window = 0;
+	assert_int_equal(allowance_examples(&job, 7, 1000), 7);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(examples_of_a_text),
 	    cmocka_unit_test(counts),
 	    cmocka_unit_test(evaluations),
 	    cmocka_unit_test(draws),

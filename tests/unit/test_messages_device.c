@@ -22,6 +22,7 @@ fill_offer(struct offer *in)
 	strcpy(in->agent, "1.0");
 	strcpy(in->data[0].name, "pets");
 	in->data[0].examples = 600;
+	in->data[0].tokens = 38401;
 	in->data[0].classes = classes;
 	in->data[0].class_count = 2;
 	strcpy(in->data[1].name, "noise");
@@ -75,6 +76,7 @@ test_offer(void **state)
 	assert_int_equal(out.data_count, 2);
 	assert_string_equal(out.data[0].name, "pets");
 	assert_int_equal(out.data[0].examples, 600);
+	assert_int_equal(out.data[0].tokens, 38401);
 	assert_int_equal(out.data[0].class_count, 2);
 	assert_string_equal(out.data[0].classes[1], "d\xc3\xb6g");
 	assert_int_equal(out.data[1].class_count, 0);

@@ -22,6 +22,14 @@ allowance_of(
 	    .validation = measures ? at_most(validation, most) : validation};
 }
 
+uint64_t
+allowance_examples(const struct data_spec *job, uint64_t examples, uint64_t tokens)
+{
+	if (job->window == 0 || tokens == 0)
+		return examples;
+	return tokens > job->window ? (tokens - 1) / job->window : 1;
+}
+
 bool
 allowance_cuts(const struct recipe *r, bool evaluates, uint64_t examples, uint64_t most)
 {

@@ -18,6 +18,9 @@ struct allowance allowance_of(
     const struct recipe *r, bool evaluates, uint64_t train, uint64_t validation, uint64_t most);
 /* Is that less than there is, for a device with so many examples? */
 bool allowance_cuts(const struct recipe *r, bool evaluates, uint64_t examples, uint64_t most);
+/* How many examples such a job finds on a device: of a text, of so many tokens, what its window makes of them; tokens 0: not a text, or not
+ * said. One that is too short counts as one, for the device itself says what is wrong with it. */
+uint64_t allowance_examples(const struct data_spec *job, uint64_t examples, uint64_t tokens);
 /* The seed that the share to train on, or that to evaluate on, is drawn by. */
 uint64_t allowance_seed(
     uint64_t job_seed, uint64_t round, const uint8_t device[32], bool to_train_on);

@@ -60,6 +60,8 @@ offer_data_tree(const struct offer_data *d)
 
 	json_add_string(o, "name", d->name);
 	json_add_u64(o, "examples", d->examples);
+	if (d->tokens)
+		json_add_u64(o, "tokens", d->tokens);
 	if (d->class_count)
 		add_names(o, "classes", d->classes, d->class_count);
 	return o;
@@ -188,6 +190,7 @@ read_offer_data(struct offer_data *d, struct field *item)
 
 	field_string(&o, "name", FIELD_NAME, d->name, sizeof(d->name), NULL);
 	d->examples = field_u64(&o, "examples", 0, JSON_INT_MAX, FIELD_MUST_U64);
+	d->tokens = field_u64(&o, "tokens", 0, JSON_INT_MAX, 0);
 	n = field_array(&list, &o, "classes", 0, RECIPE_CLASSES_MAX);
 	if (n == 0)
 		return;

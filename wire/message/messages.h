@@ -18,6 +18,8 @@
 struct offer_data {
 	char name[RECIPE_NAME_MAX];
 	uint64_t examples;
+	uint64_t
+	    tokens; /* of a text, of which a job's window makes examples; 0: none, or not said */
 	char (*classes)[RECIPE_NAME_MAX]; /* owned by the offer */
 	size_t class_count;
 };
