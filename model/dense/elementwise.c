@@ -185,11 +185,18 @@ relu_backward(const struct layer *l, const struct backend_pass *p)
 const struct backend_layer elementwise_relu_passes = {
     .need = relu_need, .forward = relu_forward, .backward = relu_backward};
 
+/* What is dropped alone: elements, or channels. */
+static size_t
+drop_units(const struct layer *l)
+{
+	return l->spec.type == LAYER_DROPOUT2D ? l->out.c : l->out.size;
+}
+
 static enum err
 dropout_need(struct layer *l, struct why *why)
 {
 	(void)why;
-	l->saved = l->out.size;
+	l->saved = drop_units(l);
 	l->work = l->out.size;
 	return ERR_OK;
 }
@@ -220,28 +227,42 @@ load_mask(float *mask, const uint8_t *stays, size_t n, float rate)
 		mask[i] = stays[i] ? scale : 0;
 }
 
-/* Of each element is kept whether it stays. Example by example, so that the factors need little room. */
+/* From one factor for each unit to one for each element, in place: the last unit first, so that none is written over before. */
+static void
+spread_mask(float *mask, size_t units, size_t n)
+{
+	size_t area = n / units;
+
+	for (size_t u = units; area > 1 && u-- > 0;) {
+		float factor = mask[u];
+		for (size_t i = 0; i < area; i++)
+			mask[u * area + i] = factor;
+	}
+}
+
+/* Of each unit is kept whether it stays. Example by example, so that the factors need little room. */
 static void
 dropout_forward(const struct layer *l, const struct backend_pass *p)
 {
 	const struct operands v = operands_of(l, p);
-	size_t n = l->out.size;
+	size_t n = l->out.size, units = drop_units(l);
 	bool drops = p->training && p->draw;
 
 	if (!drops && v.y != v.x[0])
 		memcpy(v.y, v.x[0], p->n * n * sizeof(float));
 	for (uint32_t i = 0; drops && i < p->n; i++) {
-		uint8_t *stays = v.kept ? (uint8_t *)v.kept + i * n : NULL;
+		uint8_t *stays = v.kept ? (uint8_t *)v.kept + i * units : NULL;
 		struct draw draw = *p->draw;
 		draw.example += i;
 		if (p->again) {
-			load_mask(v.work, stays, n, l->spec.rate);
+			load_mask(v.work, stays, units, l->spec.rate);
 		} else {
-			draw_floats(&draw, l->index, n, v.work, n);
-			make_mask(v.work, n, l->spec.rate);
+			draw_floats(&draw, l->index, units, v.work, units);
+			make_mask(v.work, units, l->spec.rate);
 			if (stays)
-				store_mask(stays, v.work, n);
+				store_mask(stays, v.work, units);
 		}
+		spread_mask(v.work, units, n);
 		runs_product(v.y + i * n, v.x[0] + i * n, v.work, n, false);
 	}
 }
@@ -250,12 +271,13 @@ static void
 dropout_backward(const struct layer *l, const struct backend_pass *p)
 {
 	const struct operands v = operands_of(l, p);
-	size_t n = l->out.size;
+	size_t n = l->out.size, units = drop_units(l);
 
 	if (!p->draw)
 		pass_gradient(l, &v, 0, p->n * n, p->team);
 	for (uint32_t i = 0; p->draw && v.dx[0] && i < p->n; i++) {
-		load_mask(v.work, (const uint8_t *)v.kept + i * n, n, l->spec.rate);
+		load_mask(v.work, (const uint8_t *)v.kept + i * units, units, l->spec.rate);
+		spread_mask(v.work, units, n);
 		runs_product(v.dx[0] + i * n, v.dy + i * n, v.work, n, l->add[0]);
 	}
 }

@@ -217,8 +217,12 @@ static const struct {
     [LAYER_GELU] = {check_same, {.reads_input = true}},
     [LAYER_SILU] = {check_same, {.reads_input = true}},
     [LAYER_HARDSWISH] = {check_same, {.reads_input = true}},
+    [LAYER_LEAKY_RELU] = {check_same,
+	{.may_alias = true, .follows = true, .reads_output = true, .fixes_output = true}},
+    [LAYER_ELU] = {check_same, {.may_alias = true, .reads_output = true, .fixes_output = true}},
     [LAYER_FLATTEN] = {check_flatten, {.same_bytes = true}},
     [LAYER_DROPOUT] = {check_dropout, {.may_alias = true, .stands = true}},
+    [LAYER_DROPOUT2D] = {check_dropout, {.may_alias = true, .stands = true}},
     [LAYER_ADD] = {check_add, {.many_inputs = true}},
     [LAYER_MULTIPLY] = {check_multiply, {.many_inputs = true, .reads_input = true}},
     [LAYER_CONCAT] = {check_concat, {.many_inputs = true}},
@@ -237,6 +241,8 @@ static const struct {
     [LAYER_GRU] = {layer_sequence_recurrent,
 	{.reads_input = true, .reads_output = true, .fixes_output = true}},
     [LAYER_ATTENTION] = {layer_sequence_attention, {.reads_input = true}},
+    [LAYER_REVERSE] = {layer_sequence_reverse, {0}},
+    [LAYER_POOL_STEPS] = {layer_sequence_pool, {0}},
 };
 
 enum err
@@ -277,12 +283,14 @@ layer_work(const struct layer *l)
 	case LAYER_TANH:
 	case LAYER_GELU:
 	case LAYER_SILU:
+	case LAYER_ELU:
 	case LAYER_GROUPNORM:
 	case LAYER_LAYERNORM:
 	case LAYER_RMSNORM:
 	case LAYER_BATCHNORM:
 		return 8 * out;
 	case LAYER_GLOBAL_AVGPOOL:
+	case LAYER_POOL_STEPS:
 		return (double)l->in[0].size;
 	default:
 		return out;

@@ -97,6 +97,9 @@ layer_sequence_attention(struct layer *l, struct why *why)
 		e = err_set(why, ERR_INVALID,
 		    "layer \"%s\": a width of %llu does not fall into %u heads", s->name,
 		    (unsigned long long)width, s->heads);
+	if (!e && !(s->rate >= 0 && s->rate < 1))
+		e = err_set(why, ERR_INVALID,
+		    "layer \"%s\": dropout must be at least 0 and below 1", s->name);
 	if (!e && s->rotation == ROTATION_ROTARY && width / s->heads % 2 != 0)
 		e = err_set(why, ERR_INVALID,
 		    "layer \"%s\": rotary positions need heads of an even width", s->name);
@@ -112,6 +115,21 @@ layer_sequence_attention(struct layer *l, struct why *why)
 			e = layer_param_add(l, &p, why);
 	}
 	return e;
+}
+
+enum err
+layer_sequence_reverse(struct layer *l, struct why *why)
+{
+	l->out = l->in[0];
+	return check_sequence(l, why);
+}
+
+enum err
+layer_sequence_pool(struct layer *l, struct why *why)
+{
+	enum err e = check_sequence(l, why);
+
+	return e ? e : layer_shape_set(&l->out, l->in[0].w, 1, 1, l->spec.name, why);
 }
 
 double

@@ -7,6 +7,8 @@ ERR_MUST_USE enum err layer_sequence_embedding(struct layer *l, struct why *why)
 ERR_MUST_USE enum err layer_sequence_positions(struct layer *l, struct why *why);
 ERR_MUST_USE enum err layer_sequence_recurrent(struct layer *l, struct why *why);
 ERR_MUST_USE enum err layer_sequence_attention(struct layer *l, struct why *why);
+ERR_MUST_USE enum err layer_sequence_reverse(struct layer *l, struct why *why);
+ERR_MUST_USE enum err layer_sequence_pool(struct layer *l, struct why *why);
 double layer_sequence_work(const struct layer *l);
 
 /* Of lstm and gru: gates side by side in each matrix. */

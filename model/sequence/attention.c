@@ -6,6 +6,7 @@
 
 #include "cpu.h"
 #include "curves.h"
+#include "draw.h"
 #include "gemm.h"
 #include "num.h"
 #include "rows.h"
@@ -17,6 +18,7 @@
  * on the way back, some rows at a time, so that memory grows with the steps and not with their square.
  *
  *   scores    sum over a head's width, ascending, of q k; times 1 / sqrt(width); softmax over the steps seen (curves_softmax)
+ *   dropout   each weight times 0 or 1 / (1 - rate), drawn by place: the same again on the way back
  *   output    sum over the steps, ascending
  *   dq        sum over steps; dk, dv: rows in blocks of BLOCK, each a sum over its rows, block after block
  *
@@ -31,6 +33,7 @@ struct attention {
 	const struct backend_pass *p;
 	size_t steps, width, heads, head; /* head: width of one */
 	float scale;
+	bool drops; /* weights, in this pass */
 	float *qkv, *mixed; /* [n][steps][3 width], [n][steps][width] */
 	/* Work: */
 	float *turned; /* weights */
@@ -43,6 +46,8 @@ struct attention {
 	    [3]; /* [steps][head]: on the way back queries, keys and the gradient of what the head gives; else values */
 	size_t row; /* of scores */
 	float *scores, *slopes; /* [BLOCK][row] */
+	float *factors; /* [row]: of dropped weights; NULL: none are */
+	size_t example, at; /* of the pass, and the head: what is worked on */
 };
 
 /* Whole lanes, for curves_softmax; an odd number, since rows a power of two apart would share their place in the cache. */
@@ -56,13 +61,12 @@ static enum err
 need(struct layer *l, struct why *why)
 {
 	size_t steps = layer_rows(&l->in[0]), width = l->in[0].w, head = width / l->spec.heads;
-	size_t area, square, sum;
+	size_t area, square, sum, rows = 2 * BLOCK + (l->spec.rate > 0 ? 1 : 0);
 
 	if (!num_mul(steps, width, &area) || !num_mul(area, 5, &l->work_each) ||
 	    !num_mul(area, 4 * sizeof(float), &l->saved) ||
-	    !num_mul(score_row(steps), 2 * BLOCK, &square) ||
-	    !num_mul(5 * head, steps + 16, &sum) || !num_add(sum, square, &l->work_lane) ||
-	    !num_mul(3 * width, width + 16, &sum) ||
+	    !num_mul(score_row(steps), rows, &square) || !num_mul(5 * head, steps + 16, &sum) ||
+	    !num_add(sum, square, &l->work_lane) || !num_mul(3 * width, width + 16, &sum) ||
 	    !num_add(steps * head, rows_work(width, 3 * width), &l->work))
 		return err_set(why, ERR_LIMIT, "layer \"%s\": it is too large", l->spec.name);
 	return ERR_OK;
@@ -81,6 +85,7 @@ attention_of(const struct layer *l, const struct backend_pass *p, const struct o
 	    .heads = l->spec.heads,
 	    .head = head,
 	    .scale = 1.0f / sqrtf((float)head),
+	    .drops = l->spec.rate > 0 && p->draw && !p->draw->stream,
 	    .qkv = kept,
 	    .mixed = kept + p->n * steps * 3 * width,
 	    .turned = v->work,
@@ -105,6 +110,7 @@ in_lane(const struct attention *all, unsigned lane)
 	a.row = score_row(a.steps);
 	a.scores = a.copies[2] + a.steps * a.head;
 	a.slopes = a.scores + BLOCK * a.row;
+	a.factors = all->drops ? a.slopes + BLOCK * a.row : NULL;
 	return a;
 }
 
@@ -259,6 +265,35 @@ attend(const struct attention *a, const struct span *s, const float *q, float *s
 	}
 }
 
+CPU_CLONES static void
+make_factors(float *factors, size_t n, float rate)
+{
+	float scale = 1 / (1 - rate);
+
+	for (size_t i = 0; i < n; i++)
+		factors[i] = factors[i] < rate ? 0 : scale;
+}
+
+/* What row r of a strip is multiplied by: each row of each head of an example is drawn as an example of `steps` elements. */
+static void
+draw_factors(const struct attention *a, const struct span *s, size_t r)
+{
+	struct draw draw = *a->p->draw;
+
+	draw.example = ((draw.example + a->example) * a->heads + a->at) * a->steps + s->first + r;
+	draw_floats(&draw, a->l->index, a->steps, a->factors, s->seen);
+	make_factors(a->factors, s->seen, a->l->spec.rate);
+}
+
+static void
+drop(const struct attention *a, const struct span *s, float *scores)
+{
+	for (size_t r = 0; a->factors && r < s->count; r++) {
+		draw_factors(a, s, r);
+		runs_product(scores + r * a->row, scores + r * a->row, a->factors, s->seen, false);
+	}
+}
+
 static void
 mix_head(struct attention *a, const float *rows, float *mixed, size_t head)
 {
@@ -269,6 +304,7 @@ mix_head(struct attention *a, const float *rows, float *mixed, size_t head)
 	copy_head(a, 0, q + 2 * a->width, 3 * a->width);
 	while (next_strip(a, &s, a->steps)) {
 		attend(a, &s, q, a->scores);
+		drop(a, &s, a->scores);
 		multiply_rows(a, &s, a->scores, a->copies[0], mixed + head * a->head, a->width);
 	}
 }
@@ -282,8 +318,9 @@ mix_example(void *arg, size_t i, unsigned lane)
 
 	if (a.l->spec.rotation == ROTATION_ROTARY)
 		rotate(&a, rows, 1);
-	for (size_t h = 0; h < a.heads; h++)
-		mix_head(&a, rows, a.mixed + i * area, h);
+	a.example = i;
+	for (a.at = 0; a.at < a.heads; a.at++)
+		mix_head(&a, rows, a.mixed + i * area, a.at);
 }
 
 /* By examples, each a piece; of so many passes over their scores. */
@@ -302,6 +339,7 @@ forward(const struct layer *l, const struct backend_pass *p)
 	struct attention a = attention_of(l, p, &v);
 	const struct rows_product in = projection(&a, true), out = projection(&a, false);
 
+	a.drops &= p->training;
 	rows_turned(&in, v.x[0], a.qkv, a.turned);
 	if (l->spec.rotation == ROTATION_ROTARY)
 		make_turns(&a);
@@ -346,14 +384,23 @@ add_across(const struct attention *a, const struct span *b, const float *from, c
 	}
 }
 
-/* The gradient at a strip's scores, in `slopes`; its part of dq. */
+/* The gradient at a strip's scores, in `slopes`; its part of dq. The scores become what the values were multiplied by. */
 static void
 back_strip(const struct attention *a, const struct span *s, float *scores, float *slopes, float *dq)
 {
+	size_t at = 0;
+
 	attend(a, s, a->copies[0], scores);
 	multiply_columns(&a->values, s, a->copies[2], slopes);
-	for (size_t r = 0; r < s->count; r++)
-		unsoften(slopes + r * a->row, scores + r * a->row, s->seen, a->scale);
+	for (size_t r = 0; r < s->count; r++, at += a->row) {
+		if (a->factors) {
+			draw_factors(a, s, r);
+			runs_product(slopes + at, slopes + at, a->factors, s->seen, false);
+		}
+		unsoften(slopes + at, scores + at, s->seen, a->scale);
+		if (a->factors)
+			runs_product(scores + at, scores + at, a->factors, s->seen, false);
+	}
 	multiply_rows(a, s, slopes, a->copies[1], dq, 3 * a->width);
 }
 
@@ -387,8 +434,9 @@ back_example(void *arg, size_t i, unsigned lane)
 	size_t area = a.steps * a.width;
 	float *rows = a.qkv + 3 * i * area;
 
-	for (size_t h = 0; h < a.heads; h++)
-		back_head(&a, rows, a.back + i * area, h);
+	a.example = i;
+	for (a.at = 0; a.at < a.heads; a.at++)
+		back_head(&a, rows, a.back + i * area, a.at);
 	if (a.l->spec.rotation == ROTATION_ROTARY)
 		rotate(&a, rows, -1);
 }

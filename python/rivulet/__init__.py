@@ -27,7 +27,7 @@ _HOMES = {
     "frame": "coordinator",
     "preset": "presets",
 }
-_MODULES = ("flower", "transformers")  # for those who have the packages
+_MODULES = ("convert", "flower", "transformers")  # for those who have the packages
 
 
 class Error(Exception):

@@ -122,6 +122,7 @@ say_init(struct writer *w)
 static void
 say_keys(struct writer *w, enum layer_type type)
 {
+	static const char *const pools[] = {"mean", "max", "first", "last"};
 	bool wide = type == LAYER_LINEAR || type == LAYER_CONV2D || type == LAYER_CONV1D ||
 	    type == LAYER_EMBEDDING || type == LAYER_LSTM || type == LAYER_GRU;
 
@@ -149,7 +150,14 @@ say_keys(struct writer *w, enum layer_type type)
 		say_number(w, "heads", 8);
 		say_word(w, "causal", "true", 4);
 		say_word(w, "positions", "\"rotary\"", 3);
+		say_word(w, "dropout", "0.5", 3);
 	}
+	if (type == LAYER_LEAKY_RELU)
+		say_word(w, "slope", "0.25", 2);
+	if (type == LAYER_ELU)
+		say_word(w, "alpha", "2", 2);
+	if (type == LAYER_POOL_STEPS)
+		say(w, ",\"by\":\"%s\"", pools[take(w, 4)]);
 	if (type == LAYER_CONCAT)
 		say_number(w, "dim", 3);
 	if ((wide && type != LAYER_EMBEDDING) || type == LAYER_ATTENTION) {

@@ -154,6 +154,9 @@ static const struct row top_rows[] = {
 };
 
 static const struct row model_rows[] = {
+    {"model",
+	"{\"layers\":[{\"type\":\"attention\",\"heads\":2,\"dropout\":0.1}],\"loss\":\"mse\"}",
+	"local.random: must be \"counter\" with \"dropout\" of an attention"},
     {"model", NULL, "model: missing"},
     {"model", "[]", "model: must be an object"},
     {"model", "{}", "model: needs \"layers\", \"init\" or both"},
@@ -177,6 +180,23 @@ static const struct row model_rows[] = {
 
 /* The fields of one layer; the row's value stands for the layer list. */
 static const struct row layer_rows[] = {
+    {"leaky_relu", "{\"type\":\"leaky_relu\"}", NULL},
+    {"leaky_relu", "{\"type\":\"leaky_relu\",\"slope\":0.2}", NULL},
+    {"leaky_relu", "{\"type\":\"leaky_relu\",\"slope\":-1}",
+	"slope: must be a number from 0 to 1000"},
+    {"leaky_relu", "{\"type\":\"leaky_relu\",\"alpha\":1}", "alpha: unknown key"},
+    {"elu", "{\"type\":\"elu\",\"alpha\":1.5}", NULL},
+    {"elu", "{\"type\":\"elu\",\"alpha\":-1}", "alpha: must be a number from 0 to 1000"},
+    {"dropout2d", "{\"type\":\"dropout2d\",\"rate\":0.2}", NULL},
+    {"dropout2d", "{\"type\":\"dropout2d\",\"rate\":1}", "rate: must be a number from 0 to 0.999"},
+    {"reverse", "{\"type\":\"reverse\"}", NULL},
+    {"pool_steps", "{\"type\":\"pool_steps\",\"by\":\"mean\"}", NULL},
+    {"pool_steps", "{\"type\":\"pool_steps\"}", "by: missing"},
+    {"pool_steps", "{\"type\":\"pool_steps\",\"by\":\"sum\"}",
+	"by: must be one of \"mean\", \"max\", \"first\", \"last\""},
+    {"attention", "{\"type\":\"attention\",\"heads\":2,\"dropout\":0}", NULL},
+    {"attention", "{\"type\":\"attention\",\"heads\":2,\"dropout\":1}",
+	"dropout: must be a number from 0 to 0.999"},
     {"linear", "{\"type\":\"linear\"}", "out: missing"},
     {"linear", "{\"type\":\"linear\",\"out\":0}", "out: must be a whole number from 1 to 1000000"},
     {"linear", "{\"type\":\"linear\",\"out\":1000001}",

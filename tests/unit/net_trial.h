@@ -28,7 +28,7 @@ net_trial_recipe(struct recipe *out, const char *data, const char *model)
 
 	snprintf(text, sizeof(text),
 	    "{\"model\": %s, \"data\": {\"name\": \"d\", %s}, \"local\": {\"epochs\": 1, "
-	    "\"optimizer\": {\"name\": \"sgd\", \"rate\": 0.1}}}",
+	    "\"random\": \"counter\", \"optimizer\": {\"name\": \"sgd\", \"rate\": 0.1}}}",
 	    model, data);
 	if (json_parse(&doc, text, strlen(text), &why) || recipe_parse(out, doc, true, &why))
 		fail_msg("%s: %s", model, why.text);

@@ -66,6 +66,16 @@ static const struct row {
     {FLAT, WIDE "{\"type\": \"gelu\", \"approximate\": \"tanh\"}, " CLOSE, CROSS,
 	0xcdbeaf63da25fac8u},
     {FLAT, WIDE "{\"type\": \"silu\"}, " WIDE CLOSE, CROSS, 0xb51959b7108d44dau},
+    {FLAT,
+	WIDE "{\"type\": \"leaky_relu\", \"slope\": 0.3}, " WIDE
+	     "{\"type\": \"elu\", \"alpha\": 1.5}, " CLOSE,
+	CROSS, 0x1658758ffa460362u},
+    {WORDS,
+	EMBEDDING "{\"type\": \"reverse\"}, " TANH
+		  "{\"type\": \"pool_steps\", \"by\": \"mean\", \"name\": \"a\"}, "
+		  "{\"type\": \"pool_steps\", \"by\": \"max\", \"name\": \"b\", \"inputs\": "
+		  "[\"tanh3\"]}, {\"type\": \"concat\", \"inputs\": [\"a\", \"b\"]}, " CLOSE,
+	CROSS, 0x8d924cb9d036f7fdu},
     {FLAT, WIDE "{\"type\": \"sigmoid\"}, {\"type\": \"relu6\"}, {\"type\": \"hardswish\"}, " CLOSE,
 	CROSS, 0x30907a3f0c4b285cu},
     {PLANES,

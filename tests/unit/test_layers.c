@@ -7,6 +7,8 @@
 #include <cmocka.h>
 #include <math.h>
 
+#include "codec.h"
+#include "draw.h"
 #include "net_trial.h"
 
 #define BATCH 3
@@ -68,13 +70,15 @@ counts(const struct tensor *t)
 	return strstr(t->name, ".running_") != NULL;
 }
 
+/* draw: of dropout; NULL: there is none. */
 static void
-check(const char *shape, const char *model)
+check_drawn(const char *shape, const char *model, const struct draw *draw)
 {
 	struct net_trial t;
 	double top = 0;
 
 	begin(&t, shape, model);
+	t.batch.draw = draw;
 	const struct tensor_table *table = net_tensors(t.net);
 	float *gradient = calloc(table->elements, sizeof(float));
 	assert_int_equal(net_gradient(t.net, &t.batch, gradient), ERR_OK);
@@ -93,6 +97,12 @@ check(const char *shape, const char *model)
 	net_trial_end(&t);
 }
 
+static void
+check(const char *shape, const char *model)
+{
+	check_drawn(shape, model, NULL);
+}
+
 /* Layers behind a linear or convolution, so that what goes back through them is checked as well. */
 #define FLAT "\"shape\": [6]"
 #define PLANES "\"shape\": [4, 5, 6], \"classes\": 3"
@@ -108,7 +118,8 @@ activations(void **state)
 	static const char *const types[] = {"{\"type\": \"relu6\"}", "{\"type\": \"sigmoid\"}",
 	    "{\"type\": \"tanh\"}", "{\"type\": \"gelu\"}",
 	    "{\"type\": \"gelu\", \"approximate\": \"tanh\"}", "{\"type\": \"silu\"}",
-	    "{\"type\": \"hardswish\"}"};
+	    "{\"type\": \"hardswish\"}", "{\"type\": \"leaky_relu\", \"slope\": 0.3}",
+	    "{\"type\": \"elu\"}", "{\"type\": \"elu\", \"alpha\": 2}"};
 	char model[1024];
 
 	(void)state;
@@ -243,6 +254,103 @@ attention(void **state)
 		    form == 3 ? "false" : "true");
 		check(WORDS, model);
 	}
+}
+
+/* What was dropped on the way forward is on the way back. */
+static void
+dropped(void **state)
+{
+	static const struct draw draw = {.seed = 3};
+	char model[1024];
+
+	(void)state;
+	for (int form = 0; form < 3; form++) {
+		snprintf(model, sizeof(model),
+		    "{\"layers\": [{\"type\": \"embedding\", \"vocabulary\": 9, \"out\": 8}, "
+		    "{\"type\": \"attention\", \"heads\": 2, \"dropout\": 0.4, \"causal\": %s}, "
+		    "{\"type\": \"linear\", \"out\": 4}], " CLASSES "}",
+		    form % 2 ? "true" : "false");
+		check_drawn(form == 2 ? "\"window\": 67" : WORDS, model, &draw);
+	}
+	check_drawn(PLANES,
+	    "{\"layers\": [" CONV
+	    ", {\"type\": \"tanh\"}, {\"type\": \"dropout2d\", \"rate\": 0.4}, " CLOSE "], " CLASSES
+	    "}",
+	    &draw);
+}
+
+/* A batch in two passes drops what the whole does: places count, not passes. Evaluation drops nothing. */
+static void
+dropped_by_place(void **state)
+{
+	static const char *const layers[] = {
+	    "{\"type\": \"attention\", \"heads\": 2, \"dropout\": 0.5}",
+	    "{\"type\": \"dropout2d\", \"rate\": 0.5}"};
+	struct draw draw = {.seed = 3};
+	char model[512];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct net_trial t;
+		float whole[BATCH * 70];
+		struct net_result result;
+		snprintf(model, sizeof(model), "{\"layers\": [%s], \"loss\": \"mse\"}", layers[i]);
+		begin(&t, "\"shape\": [7, 10]", model);
+		t.batch.draw = &draw;
+		assert_int_equal(net_forward(t.net, 0, &t.batch), ERR_OK);
+		memcpy(whole, net_output(t.net), sizeof(whole));
+		draw.example = 2;
+		const struct net_batch last = {
+		    .x = t.x + 2 * 70, .targets = t.targets, .n = 1, .draw = &draw};
+		assert_int_equal(net_forward(t.net, 0, &last), ERR_OK);
+		assert_memory_equal(net_output(t.net), whole + 2 * 70, 70 * sizeof(float));
+		assert_int_equal(net_eval(t.net, &t.batch, &result), ERR_OK);
+		assert_memory_not_equal(net_output(t.net), whole, sizeof(whole));
+		if (i == 1)
+			assert_memory_equal(net_output(t.net), t.x, sizeof(whole));
+		for (size_t k = 0; i == 1 && k < BATCH * 70; k++)
+			assert_true(whole[k] == (whole[k / 10 * 10] == 0 ? 0 : 2 * t.x[k]));
+		draw.example = 0;
+		net_trial_end(&t);
+	}
+}
+
+/* An agent that passes over the key would train without it; 0 is what it does. */
+static void
+dropped_by_agents_that_can(void **state)
+{
+	static const char offered[1][RECIPE_NAME_MAX] = {"attention-dropout"};
+	const struct codec *f32 = codec_find_name("f32");
+	struct recipe r;
+
+	(void)state;
+	net_trial_recipe(&r, SERIES,
+	    "{\"layers\": [{\"type\": \"attention\", \"heads\": 1, \"dropout\": 0}], " CLASSES "}");
+	assert_string_equal(recipe_feature_missing(&r, f32, offered, 0), "networks");
+	r.net.layers[0].rate = 0.1f;
+	assert_string_equal(recipe_feature_missing(&r, f32, offered, 0), "attention-dropout");
+	assert_string_equal(recipe_feature_missing(&r, f32, offered, 1), "networks");
+	r.builtin = false;
+	assert_string_equal(recipe_feature_missing(&r, f32, offered, 0), "networks");
+	recipe_deinit(&r);
+}
+
+/* What reads the same is added. */
+static void
+steps(void **state)
+{
+	(void)state;
+	check(SERIES,
+	    "{\"layers\": [{\"type\": \"linear\", \"name\": \"a\", \"out\": 4}, {\"type\": "
+	    "\"reverse\", \"name\": \"r\"}, {\"type\": \"gru\", \"name\": \"g\", \"out\": 4}, "
+	    "{\"type\": \"reverse\", \"name\": \"b\"}, {\"type\": \"multiply\", \"name\": "
+	    "\"p\", \"inputs\": [\"a\", \"b\"]}, {\"type\": \"pool_steps\", \"by\": \"mean\", "
+	    "\"name\": \"x\"}, {\"type\": \"pool_steps\", \"by\": \"max\", \"inputs\": "
+	    "[\"p\"], \"name\": \"y\"}, {\"type\": \"pool_steps\", \"by\": \"first\", "
+	    "\"inputs\": [\"p\"], \"name\": \"z\"}, {\"type\": \"pool_steps\", \"by\": "
+	    "\"last\", \"inputs\": [\"p\"], \"name\": \"w\"}, {\"type\": \"concat\", "
+	    "\"inputs\": [\"x\", \"y\", \"z\", \"w\"]}, {\"type\": \"linear\", \"out\": "
+	    "3}], " CLASSES "}");
 }
 
 #define TIED "{\"type\": \"embedding\", \"name\": \"e\", \"vocabulary\": 4, \"out\": 5}, "
@@ -386,6 +494,12 @@ refusals(void **state)
 		"needs a sequence"},
 	    {SERIES, "{\"layers\": [{\"type\": \"attention\", \"heads\": 2}], \"loss\": \"mse\"}",
 		"does not fall into 2 heads"},
+	    {PLANES, "{\"layers\": [{\"type\": \"reverse\"}], \"loss\": \"mse\"}",
+		"needs a sequence"},
+	    {FLAT,
+		"{\"layers\": [{\"type\": \"pool_steps\", \"by\": \"max\"}], \"loss\": "
+		"\"mse\"}",
+		"needs a sequence"},
 	    {PLANES,
 		"{\"layers\": [{\"type\": \"conv1d\", \"out\": 3, \"kernel\": 1}], \"loss\": "
 		"\"mse\"}",
@@ -450,6 +564,10 @@ main(void)
 	    cmocka_unit_test(joins),
 	    cmocka_unit_test(recurrent),
 	    cmocka_unit_test(attention),
+	    cmocka_unit_test(dropped),
+	    cmocka_unit_test(dropped_by_place),
+	    cmocka_unit_test(dropped_by_agents_that_can),
+	    cmocka_unit_test(steps),
 	    cmocka_unit_test(ties),
 	    cmocka_unit_test(lora),
 	    cmocka_unit_test(losses),

@@ -278,6 +278,34 @@ def adapted():
     yield "tied_linear", [6], [first, tanh(), tied(first, 6, 6, "a", bias=False), tanh(), tied(first, 6, 6, "a")], {}
 
 
+def slopes():
+    yield "leaky_relu", [5], [linear(5, 19), layer("leaky_relu", nn.LeakyReLU(0.2), slope=0.2), linear(19, 3)], {}
+    yield "leaky_relu_planes", [2, 5, 7], [
+        conv2d(2, 4, 3, padding=1), layer("batchnorm", nn.BatchNorm2d(4)), layer("leaky_relu", nn.LeakyReLU()), flatten(), linear(140, 3)], {"classes": 3}
+    yield "elu", [5], [linear(5, 19), layer("elu", nn.ELU()), linear(19, 3)], {}
+    yield "elu_wide", [5], [linear(5, 19), layer("elu", nn.ELU(2.5), alpha=2.5), linear(19, 3)], {}
+    yield "dropout2d", [2, 5, 7], [conv2d(2, 4, 3), layer("dropout2d", nn.Dropout2d(0), rate=0), layer("elu", nn.ELU()), flatten(), linear(60, 3)], {"classes": 3}
+
+
+def one_row(by):
+    pools = {"mean": lambda x: x.mean(1), "max": lambda x: x.amax(1), "first": lambda x: x[:, 0], "last": lambda x: x[:, -1]}
+    return layer("pool_steps", Wrap(pools[by]), by=by)
+
+
+def steps():
+    for by in ("mean", "max", "first", "last"):
+        yield "pool_" + by, 7, [embedding(9, 5), recurrent("gru", 5, 6), one_row(by), linear(6, 4)], {}
+    turned = [layer("reverse", Wrap(lambda x: x.flip(1)), **keys) for keys in ({"inputs": ["embedding1"]}, {})]
+    for kind in ("lstm", "gru"):  # as nn.LSTM and nn.GRU have it with bidirectional=True
+        yield kind + "_both_ways", 5, [
+            embedding(9, 3), recurrent(kind, 3, 4), turned[0], recurrent(kind, 3, 4), turned[1], concat(2, inputs=["%s2" % kind, "reverse5"]),
+            linear(8, 4)], {}
+    ways = ("max", "mean", "last", "first")
+    named = [(dict(keys, name=by, inputs=["a"]), module) for by, (keys, module) in zip(ways, map(one_row, ways))]
+    named_linear = linear(7, 6, name="a")
+    yield "pool_shared", [5, 7], [named_linear, *named, concat(1, inputs=list(ways)), linear(24, 3)], {"classes": 3}
+
+
 def losses():
     weights = [0.5, 1, 2.25]
     for name, keys in (("smoothing", {"label_smoothing": 0.2}), ("ignored", {"ignore_index": -7}), ("class_weights", {"class_weights": weights}),
@@ -399,7 +427,7 @@ def main():
     os.makedirs(HERE, exist_ok=True)
     torch.use_deterministic_algorithms(True)
     torch.set_num_threads(1)
-    for group in (activations, norms, convolutions, joins, sequences, shared, adapted, losses):
+    for group in (activations, norms, convolutions, joins, sequences, shared, adapted, slopes, steps, losses):
         # Modules draw their weights when they are made: a seed for each group, and one for each network's data.
         torch.manual_seed(zlib.crc32(group.__name__.encode()))
         for name, shape, layers, more in group():

@@ -5,6 +5,7 @@
 enum feature {
 	FEATURE_ACCUMULATE,
 	FEATURE_ADAPTERS,
+	FEATURE_ATTENTION_DROPOUT,
 	FEATURE_AUGMENT,
 	FEATURE_BUDGET,
 	FEATURE_BUFFERED,
@@ -31,6 +32,7 @@ enum feature {
 
 static const char *const names[] = {[FEATURE_ACCUMULATE] = "accumulate",
     [FEATURE_ADAPTERS] = "adapters",
+    [FEATURE_ATTENTION_DROPOUT] = "attention-dropout",
     [FEATURE_AUGMENT] = "augment",
     [FEATURE_BUDGET] = "budget",
     [FEATURE_BUFFERED] = RECIPE_FEATURE_BUFFERED,
@@ -92,9 +94,11 @@ recipe_augments(const struct data_spec *d)
 
 /* What the built-in trainer alone acts on; others get the recipe and judge for themselves. */
 static void
-of_builtin(bool *needs, const struct local_spec *l, const struct data_spec *d)
+of_builtin(
+    bool *needs, const struct net_spec *net, const struct local_spec *l, const struct data_spec *d)
 {
 	needs[FEATURE_AUGMENT] = recipe_augments(d);
+	needs[FEATURE_ATTENTION_DROPOUT] = net_spec_drops_weights(net);
 	needs[FEATURE_ACCUMULATE] = l->accumulate > 1;
 	needs[FEATURE_BUDGET] = l->seconds > 0 && l->unit != LOCAL_SECONDS;
 	needs[FEATURE_CLIP] = l->clip_norm > 0;
@@ -141,7 +145,7 @@ recipe_feature_missing(const struct recipe *r, const struct codec *codec,
 	/* Also of another trainer: an old device would not know how much is wanted. */
 	needs[FEATURE_SIZED] = r->local.unit == LOCAL_SIZED;
 	if (r->builtin)
-		of_builtin(needs, &r->local, &r->data);
+		of_builtin(needs, &r->net, &r->local, &r->data);
 	for (size_t i = 0; i < count; i++)
 		for (size_t f = 0; f < FEATURES; f++)
 			if (strcmp(offered[i], names[f]) == 0)

@@ -212,25 +212,41 @@ read_variates(struct recipe *out, struct field *local)
 }
 
 /* A device finds its variate from the weights' way, which is a sum of gradients times rates only for plain SGD. */
+static void
+check_variates(const struct recipe *r, struct field *at)
+{
+	if (r->local.variates == 0)
+		return;
+	if (strcmp(r->local.optimizer.name, "sgd") != 0 || r->local.optimizer.momentum > 0)
+		field_fail(at, "control_variates", "needs plain sgd, without momentum");
+	if (!(r->local.optimizer.rate > 0))
+		field_fail(at, "control_variates", "needs a learning rate above 0");
+	for (size_t i = 0; i < r->upload.codec_count; i++) {
+		const struct codec *codec = codec_find_name(r->upload.codecs[i]);
+		if (codec && !codec->fixed_size)
+			field_fail(at, "control_variates", "needs a codec of fixed size, not %s",
+			    codec->name);
+	}
+	if (r->upload.feedback)
+		field_fail(at, "control_variates", "not with upload.feedback");
+}
+
+/* The way back draws the weights of an attention that were dropped once more. */
+static void
+check_random(const struct recipe *r, struct field *at)
+{
+	if (net_spec_drops_weights(&r->net) && r->local.random != RANDOM_COUNTER)
+		field_fail(at, "random", "must be \"counter\" with \"dropout\" of an attention");
+}
+
 void
 recipe_local_check(const struct recipe *r, struct field *doc)
 {
 	struct field at = field_object(doc, "local");
 
-	if (r->local.variates == 0)
-		return;
-	if (strcmp(r->local.optimizer.name, "sgd") != 0 || r->local.optimizer.momentum > 0)
-		field_fail(&at, "control_variates", "needs plain sgd, without momentum");
-	if (!(r->local.optimizer.rate > 0))
-		field_fail(&at, "control_variates", "needs a learning rate above 0");
-	for (size_t i = 0; i < r->upload.codec_count; i++) {
-		const struct codec *codec = codec_find_name(r->upload.codecs[i]);
-		if (codec && !codec->fixed_size)
-			field_fail(&at, "control_variates", "needs a codec of fixed size, not %s",
-			    codec->name);
-	}
-	if (r->upload.feedback)
-		field_fail(&at, "control_variates", "not with upload.feedback");
+	check_variates(r, &at);
+	if (r->builtin)
+		check_random(r, &at);
 }
 
 void

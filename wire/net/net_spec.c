@@ -32,6 +32,11 @@ static const char *const type_names[] = {
     [LAYER_ATTENTION] = "attention",
     [LAYER_CONCAT] = "concat",
     [LAYER_MULTIPLY] = "multiply",
+    [LAYER_LEAKY_RELU] = "leaky_relu",
+    [LAYER_ELU] = "elu",
+    [LAYER_DROPOUT2D] = "dropout2d",
+    [LAYER_REVERSE] = "reverse",
+    [LAYER_POOL_STEPS] = "pool_steps",
     [LAYER_TYPES] = NULL,
 };
 static const char *const init_names[] = {[INIT_HE] = "he",
@@ -40,6 +45,8 @@ static const char *const init_names[] = {[INIT_HE] = "he",
     [INIT_TORCH] = "torch",
     [INIT_NORMAL] = "normal",
     NULL};
+static const char *const pool_names[] = {
+    [POOL_MEAN] = "mean", [POOL_MAX] = "max", [POOL_FIRST] = "first", [POOL_LAST] = "last", NULL};
 static const char *const loss_names[] = {
     [LOSS_CROSS_ENTROPY] = "cross_entropy", [LOSS_MSE] = "mse", [LOSS_BCE] = "bce", NULL};
 
@@ -98,6 +105,15 @@ net_spec_adapted(const struct net_spec *s)
 {
 	for (size_t i = 0; i < s->layer_count; i++)
 		if (adapted(&s->layers[i]))
+			return true;
+	return false;
+}
+
+bool
+net_spec_drops_weights(const struct net_spec *s)
+{
+	for (size_t i = 0; i < s->layer_count; i++)
+		if (s->layers[i].type == LAYER_ATTENTION && s->layers[i].rate > 0)
 			return true;
 	return false;
 }
@@ -209,6 +225,7 @@ read_attention(struct layer_spec *l, struct field *o)
 	l->causal = field_bool(o, "causal", false);
 	l->rotation = (enum layer_rotation)field_choice(o, "positions", rotations, ROTATION_NONE);
 	l->bias = field_bool(o, "bias", true);
+	l->rate = (float)field_double(o, "dropout", 0, NET_SPEC_RATE_MAX, 0);
 	read_init(l, o, INIT_GLOROT, 1);
 }
 
@@ -335,10 +352,20 @@ read_keys(struct layer_spec *l, struct field *o)
 		read_window(l, o);
 		break;
 	case LAYER_DROPOUT:
+	case LAYER_DROPOUT2D:
 		l->rate = (float)field_double(o, "rate", 0, NET_SPEC_RATE_MAX, 0.5);
 		break;
 	case LAYER_GELU:
 		read_gelu(l, o);
+		break;
+	case LAYER_LEAKY_RELU:
+		l->alpha = (float)field_double(o, "slope", 0, NET_SPEC_SLOPE_MAX, 0.01);
+		break;
+	case LAYER_ELU:
+		l->alpha = (float)field_double(o, "alpha", 0, NET_SPEC_SLOPE_MAX, 1);
+		break;
+	case LAYER_POOL_STEPS:
+		l->pool = (enum layer_pool)field_choice(o, "by", pool_names, FIELD_MUST_CHOICE);
 		break;
 	case LAYER_GROUPNORM:
 	case LAYER_LAYERNORM:

@@ -23,6 +23,7 @@
 #define NET_SPEC_RANK_MAX 4096 /* of lora */
 #define NET_SPEC_ALPHA_MIN 1e-6
 #define NET_SPEC_ALPHA_MAX 1e6
+#define NET_SPEC_SLOPE_MAX 1e3 /* below 0, of leaky_relu and elu */
 #define NET_SPEC_RATE_MAX 0.999 /* of dropout: below 1 in f32 as well */
 #define NET_SPEC_IGNORE_MAX 2147483647
 
@@ -54,6 +55,11 @@ enum layer_type {
 	LAYER_ATTENTION, /* multi-head self-attention, its projections included */
 	LAYER_CONCAT,
 	LAYER_MULTIPLY, /* the second input may have one value for each channel */
+	LAYER_LEAKY_RELU,
+	LAYER_ELU,
+	LAYER_DROPOUT2D, /* of whole channels */
+	LAYER_REVERSE, /* a sequence from its last step to its first */
+	LAYER_POOL_STEPS, /* one row of all steps */
 	LAYER_TYPES
 };
 
@@ -65,6 +71,9 @@ enum layer_rotation {
 	ROTATION_NONE,
 	ROTATION_ROTARY /* halves of a head's vector turned by place */
 };
+
+/* What pool_steps makes of the rows of a sequence. */
+enum layer_pool { POOL_MEAN, POOL_MAX, POOL_FIRST, POOL_LAST };
 
 #define LAYER_INPUT (-1) /* the network's input, called "input" */
 
@@ -85,16 +94,17 @@ struct layer_spec {
 	uint32_t tied;
 	/* linear: of the product of two matrices, times alpha / rank, that is added to its own; 0: there is none. */
 	uint32_t rank;
-	float alpha;
+	float alpha; /* also: of elu; of leaky_relu the slope below 0 */
 	bool bias; /* of norms: trained scale and shift */
 	bool last; /* lstm, gru: only the output of the last step */
 	bool causal; /* attention: a step sees itself and what was before it */
 	bool tanh_form; /* gelu: the approximation by tanh */
 	enum layer_rotation rotation;
+	enum layer_pool pool; /* pool_steps */
 	enum layer_init init;
 	float deviation; /* INIT_NORMAL */
-	float
-	    rate; /* dropout: probability of zero, 0 <= rate < 1; batchnorm: share of a batch in the running statistics */
+	/* dropout, attention (of its weights): probability of zero, 0 <= rate < 1; batchnorm: share of a batch in the running statistics */
+	float rate;
 	float epsilon; /* norms */
 };
 
@@ -135,6 +145,8 @@ void net_spec_deinit(struct net_spec *s);
 bool net_spec_adapted(const struct net_spec *s);
 /* Does it say more than version 402de29 understands, beyond that and names of layers? */
 bool net_spec_widened(const struct net_spec *s);
+/* Are weights of an attention dropped? */
+bool net_spec_drops_weights(const struct net_spec *s);
 /* Is one of its layers of those that version 402de29 lacks? */
 bool net_spec_modern(const struct net_spec *s);
 bool net_spec_has(const struct net_spec *s, enum layer_type type);

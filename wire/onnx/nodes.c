@@ -238,6 +238,21 @@ nodes_input(struct nodes *g, size_t i, enum nodes_rank rank)
 	return between(g, &n, "planes", i);
 }
 
+bool
+nodes_tokens(const struct nodes *g)
+{
+	const struct net_spec *net = g->m->net;
+
+	if (g->m->data && g->m->data->channels > 0)
+		return false;
+	for (size_t i = 0; i < net->layer_count; i++)
+		for (size_t k = 0; k < net->layers[i].input_count; k++)
+			if (net->layers[i].inputs[k] == LAYER_INPUT &&
+			    net->layers[i].type != LAYER_EMBEDDING)
+				return false;
+	return true;
+}
+
 void
 nodes_normalise(struct nodes *g)
 {

@@ -78,6 +78,8 @@ struct nodes_shape nodes_shape(const struct nodes *g, size_t i);
 enum nodes_rank nodes_rank(const struct nodes *g);
 /* Input i of the layer with that rank; a node goes between where it has another. Rows become planes of height 1. */
 struct nodes_value nodes_input(struct nodes *g, size_t i, enum nodes_rank rank);
+/* Is the network's input whole numbers, as embeddings alone read them? */
+bool nodes_tokens(const struct nodes *g);
 /* The network's input, behind its normalisation, for which it writes the nodes. */
 void nodes_normalise(struct nodes *g);
 

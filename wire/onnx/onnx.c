@@ -11,7 +11,8 @@
 enum { MODEL_IR = 1, MODEL_PRODUCER = 2, MODEL_GRAPH = 7, MODEL_OPSET = 8, OPSET_VERSION = 2 };
 enum { GRAPH_NAME = 2, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12 };
 enum { VALUE_NAME = 1, VALUE_TYPE = 2, TYPE_TENSOR = 1, TYPE_ELEMENT = 1, TYPE_SHAPE = 2 };
-enum { SHAPE_DIM = 1, DIM_VALUE = 1, DIM_PARAM = 2, ELEMENT_FLOAT = 1 };
+enum { SHAPE_DIM = 1, DIM_VALUE = 1, DIM_PARAM = 2 };
+enum { ELEMENT_FLOAT = 1, ELEMENT_INT64 = 7 };
 
 /* What stands for a layer of each type. */
 static void (*const layers[LAYER_TYPES])(struct nodes *g) = {
@@ -42,6 +43,11 @@ static void (*const layers[LAYER_TYPES])(struct nodes *g) = {
     [LAYER_LSTM] = gates_write,
     [LAYER_GRU] = gates_write,
     [LAYER_ATTENTION] = heads_write,
+    [LAYER_LEAKY_RELU] = pointwise_leaky_relu,
+    [LAYER_ELU] = pointwise_elu,
+    [LAYER_DROPOUT2D] = pointwise_dropout,
+    [LAYER_REVERSE] = plain_reverse,
+    [LAYER_POOL_STEPS] = plain_pool_steps,
 };
 
 static void
@@ -55,14 +61,14 @@ write_dim(struct protobuf *p, uint32_t n)
 
 /* The network's input or output: any batch of examples of that shape. */
 static void
-write_value(struct protobuf *p, uint32_t field, const char *name, enum nodes_rank rank,
-    const uint32_t shape[3])
+write_value(
+    struct protobuf *p, uint32_t field, bool tokens, enum nodes_rank rank, const uint32_t shape[3])
 {
 	size_t value = protobuf_open(p, field);
 
-	protobuf_string(p, VALUE_NAME, name);
+	protobuf_string(p, VALUE_NAME, field == GRAPH_INPUT ? "input" : "output");
 	size_t type = protobuf_open(p, VALUE_TYPE), tensor = protobuf_open(p, TYPE_TENSOR);
-	protobuf_u64(p, TYPE_ELEMENT, ELEMENT_FLOAT);
+	protobuf_u64(p, TYPE_ELEMENT, tokens ? ELEMENT_INT64 : ELEMENT_FLOAT);
 	size_t dims = protobuf_open(p, TYPE_SHAPE), batch = protobuf_open(p, SHAPE_DIM);
 	protobuf_string(p, DIM_PARAM, "batch");
 	protobuf_close(p, batch);
@@ -89,8 +95,8 @@ write_graph(struct nodes *g)
 		layers[net->layers[g->at].type](g);
 	protobuf_string(p, GRAPH_NAME, g->m->name);
 	nodes_initializers(g);
-	write_value(p, GRAPH_INPUT, "input", nodes_input_shape(net).rank, net->input);
-	write_value(p, GRAPH_OUTPUT, "output", g->shapes[net->layer_count - 1].rank, g->m->output);
+	write_value(p, GRAPH_INPUT, nodes_tokens(g), nodes_input_shape(net).rank, net->input);
+	write_value(p, GRAPH_OUTPUT, false, g->shapes[net->layer_count - 1].rank, g->m->output);
 	protobuf_close(p, at);
 }
 

@@ -189,7 +189,7 @@ plain_multiply(struct nodes *g)
 	nodes_two(g, "Mul", NULL, &a, &b);
 }
 
-/* The input is whole numbers as floats. */
+/* Whole numbers that something else reads, too, are floats. */
 void
 plain_embedding(struct nodes *g)
 {
@@ -198,7 +198,8 @@ plain_embedding(struct nodes *g)
 
 	cast.what = "tokens";
 	add_attribute(&cast, nodes_int("to", 7));
-	x = nodes_add(g, &cast);
+	if (!nodes_tokens(g))
+		x = nodes_add(g, &cast);
 	struct nodes_node n = {.op = "Gather",
 	    .inputs = {&w, &x},
 	    .input_count = 2,
@@ -213,4 +214,43 @@ plain_positions(struct nodes *g)
 	struct nodes_value x = nodes_input(g, 0, RANK_ROWS), w = nodes_tensor(g, "weight");
 
 	nodes_two(g, "Add", NULL, &x, &w);
+}
+
+/* From the last step to before the first. */
+void
+plain_reverse(struct nodes *g)
+{
+	static const int64_t last[1] = {-1}, before[1] = {INT64_MIN}, steps[1] = {1},
+			     back[1] = {-1};
+	struct nodes_value x = nodes_input(g, 0, RANK_ROWS);
+	struct nodes_value by[4] = {nodes_ints(g, "from", last, 1), nodes_ints(g, "to", before, 1),
+	    nodes_ints(g, "axis", steps, 1), nodes_ints(g, "by", back, 1)};
+
+	nodes_add(g,
+	    &(struct nodes_node){
+		.op = "Slice", .inputs = {&x, &by[0], &by[1], &by[2], &by[3]}, .input_count = 5});
+}
+
+void
+plain_pool_steps(struct nodes *g)
+{
+	const struct layer_spec *l = nodes_layer(g);
+	bool one = l->pool == POOL_FIRST || l->pool == POOL_LAST;
+	struct nodes_attribute axes = {.name = "axes", .kind = KIND_INTS, .ints = {1}, .count = 1};
+	struct nodes_value x = nodes_input(g, 0, RANK_ROWS), which;
+	struct nodes_node n = node_on(one ? "Gather"
+		: l->pool == POOL_MAX	  ? "ReduceMax"
+					  : "ReduceMean",
+	    &x);
+
+	n.rank = RANK_FLAT;
+	if (one) {
+		which = nodes_index(g, "step", l->pool == POOL_LAST ? -1 : 0);
+		n.inputs[n.input_count++] = &which;
+		add_attribute(&n, nodes_int("axis", 1));
+	} else {
+		add_attribute(&n, axes);
+		add_attribute(&n, nodes_int("keepdims", 0));
+	}
+	nodes_add(g, &n);
 }

@@ -13,5 +13,7 @@ void plain_concat(struct nodes *g);
 void plain_multiply(struct nodes *g);
 void plain_embedding(struct nodes *g);
 void plain_positions(struct nodes *g);
+void plain_reverse(struct nodes *g);
+void plain_pool_steps(struct nodes *g);
 
 #endif

@@ -32,6 +32,31 @@ pointwise_tanh(struct nodes *g)
 	one(g, "Tanh");
 }
 
+static void
+with_alpha(struct nodes *g, const char *op)
+{
+	struct nodes_value x = input(g);
+
+	nodes_add(g,
+	    &(struct nodes_node){.op = op,
+		.inputs = {&x},
+		.input_count = 1,
+		.attributes = {{.name = "alpha", .kind = KIND_FLOAT, .f = nodes_layer(g)->alpha}},
+		.attribute_count = 1});
+}
+
+void
+pointwise_leaky_relu(struct nodes *g)
+{
+	with_alpha(g, "LeakyRelu");
+}
+
+void
+pointwise_elu(struct nodes *g)
+{
+	with_alpha(g, "Elu");
+}
+
 void
 pointwise_dropout(struct nodes *g)
 {

@@ -10,6 +10,8 @@ void pointwise_tanh(struct nodes *g);
 void pointwise_gelu(struct nodes *g);
 void pointwise_silu(struct nodes *g);
 void pointwise_hardswish(struct nodes *g);
+void pointwise_leaky_relu(struct nodes *g);
+void pointwise_elu(struct nodes *g);
 void pointwise_dropout(struct nodes *g); /* which is for training */
 
 #endif

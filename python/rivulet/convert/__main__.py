@@ -15,7 +15,7 @@ import traceback
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from .. import safetensors
-from . import job
+from . import job, names
 
 EXAMPLES = 8
 TOLERANCE = 1e-4  # of the largest output
@@ -107,10 +107,10 @@ def network_of(args: argparse.Namespace) -> Tuple[Any, Any, Any]:
     """Their network, examples and what it makes of them. All of their code that fails, fails here."""
     import torch
 
-    from . import trace
+    from . import tracer
 
     try:
-        with trace.places():
+        with tracer.places():
             made = load(args.path, args.attribute)
             net = made if isinstance(made, torch.nn.Module) or not callable(made) else made()
         if not isinstance(net, torch.nn.Module):
@@ -139,17 +139,22 @@ def examples(args: argparse.Namespace, net: Any) -> Tuple[Any, Any]:
     """Random ones, and what the network makes of them. Tokens where it has an embedding, and takes them."""
     import torch
 
-    from . import trace
+    from . import tracer
 
     vocabulary = vocabulary_of(net)
-    for count in (trace.BATCH, EXAMPLES):
+    for count in (tracer.BATCH, EXAMPLES):
         floats = torch.randn(count, *args.input)
         kinds = [torch.randint(vocabulary, (count, *args.input)), floats] if vocabulary else [floats]
+        tables = [p.shape[0] for p in net.parameters() if p.dim() == 2]
+        if not vocabulary and tables and len(args.input) == 1:  # F.embedding reads a table of its own
+            kinds.append(torch.randint(min(tables), (count, *args.input)))
         failed: Optional[Exception] = None
         for x in kinds:
             try:
                 with torch.no_grad():
                     outputs = net(x.clone())  # what works in place must not touch the examples
+                if isinstance(outputs, tuple) and all(o is None for o in outputs[1:]):
+                    outputs = outputs[0]  # (logits, loss) without a loss
                 break
             except Exception as e:
                 failed = failed or e
@@ -174,9 +179,16 @@ def refuse(problems: Sequence[Any]) -> None:
 def check_outputs(args: argparse.Namespace, outputs: Any, converted: Any) -> None:
     """Do the outputs fit the loss? Sets the number of classes, and whether the network tells what a text says next."""
     args.text_window = False
+    if args.loss == "bce" and converted.layers[-1]["type"] == "sigmoid":
+        raise Stop("the network ends with a sigmoid: leave it off, the loss bce has the sigmoid inside")
     if args.loss != "cross_entropy":
         args.classes = 0
         return
+    if outputs.numel() == len(outputs):
+        raise Stop(
+            "the network has one output: say --loss mse for a number, --loss bce for yes or no; cross_entropy wants "
+            "one output for each class"
+        )
     if outputs.dim() not in (2, 3) or outputs.shape[-1] < 2:
         raise Stop(
             "outputs of shape %s: cross_entropy wants one number for each of 2 or more classes, once or for each step; "
@@ -198,8 +210,12 @@ def write(args: argparse.Namespace, net: Any, converted: Any) -> Dict[str, Any]:
     state = net.state_dict()
     tensors = {ours: state[name] for ours, name in converted.tensors.items()}
     tensors.update({ours: tensors[ours].reshape(shape) for ours, shape in converted.reshaped.items()})
+    tensors.update(converted.fixed)
     init = os.path.join(args.out, "init.safetensors")
-    safetensors.save(init, tensors)
+    table = names.Table(converted.tensors, converted.same, sorted(converted.fixed), converted.stays)
+    safetensors.save(init, tensors, {names.KEY: table.text()})
+    with open(os.path.join(args.out, names.FILE), "w", encoding="utf-8") as f:
+        f.write(table.text())
     with open(init, "rb") as f:
         model = hashlib.sha256(f.read()).hexdigest()
     trains = {name: p.requires_grad for name, p in net.named_parameters(remove_duplicate=False)}
@@ -211,7 +227,7 @@ def write(args: argparse.Namespace, net: Any, converted: Any) -> Dict[str, Any]:
         args.loss,
         args.classes,
         args.data,
-        job.roles(converted.tensors, trains, job.bases(converted.layers)),
+        job.roles(converted.tensors, trains, job.bases(converted.layers), sorted(converted.fixed)),
         args.text_window,
     )
     renamed = {ours: name for ours, name in converted.tensors.items() if ours != name}
@@ -219,9 +235,16 @@ def write(args: argparse.Namespace, net: Any, converted: Any) -> Dict[str, Any]:
     with open(path, "w") as f:
         f.write(job.text(document))
     with open(os.path.join(args.out, "README.md"), "w") as f:
-        f.write(job.readme(document, args.network, parameters, renamed, converted.reshaped))
+        f.write(job.readme(document, args.network, parameters, renamed, converted.reshaped, args.out))
     count = len(converted.layers)
     print("%s: %d layer%s, %s parameters" % (args.out, count, "" if count == 1 else "s", "{:,}".format(parameters)))
+    for name, first in converted.same.items():
+        print("%s is %s, and stands in the job once" % (name, first))
+    for name in converted.stays:
+        if not name.endswith("num_batches_tracked"):
+            print("%s stays with the network" % name)
+    for ours in converted.fixed:
+        print("%s stands in the job alone, and stays as it is" % ours)
     for ours, name in renamed.items():
         shape = ", of shape %s" % converted.reshaped[ours] if ours in converted.reshaped else ""
         print("%s is called %s in the job%s" % (name, ours, shape))

@@ -6,11 +6,13 @@ from typing import Any, Dict, List, Sequence, Set
 ROLES_MAX = 64
 
 
-def roles(tensors: Dict[str, str], trains: Dict[str, bool], bases: Set[str]) -> Dict[str, str]:
+def roles(
+    tensors: Dict[str, str], trains: Dict[str, bool], bases: Set[str], fixed: Sequence[str] = ()
+) -> Dict[str, str]:
     """`tensors` of the job: what does not ask for a gradient is frozen, by whole layers where it can be.
 
     tensors: name in the job, name in the state_dict; trains: by the latter; bases: those of the job that are frozen
-    where nothing is said. ValueError: more patterns than a job has.
+    where nothing is said; fixed: those that only the job has. ValueError: more patterns than a job has.
     """
     own = {name: theirs for name, theirs in tensors.items() if theirs in trains}  # not those that batch norms count
     said = {name: "train" for name in sorted(bases & set(own)) if trains[own[name]]}
@@ -21,8 +23,9 @@ def roles(tensors: Dict[str, str], trains: Dict[str, bool], bases: Set[str]) -> 
     found.update(
         {n: "frozen" for n, t in own.items() if not trains[t] and not any(n.startswith(x + ".") for x in still)}
     )
+    found.update({name: "frozen" for name in fixed})
     if len(found) > ROLES_MAX:
-        raise ValueError("%d layers do not train; a job says so of at most %d" % (len(found), ROLES_MAX))
+        raise ValueError("%d layers or biases do not train; a job says so of at most %d" % (len(found), ROLES_MAX))
     return found
 
 
@@ -33,6 +36,9 @@ def bases(layers: List[Dict[str, Any]]) -> Set[str]:
 
 # What a layer has where nothing is said.
 DEFAULTS = {
+    "slope": 0.01,
+    "alpha": 1.0,
+    "dropout": 0,
     "bias": True,
     "padding": 0,
     "affine": True,
@@ -88,7 +94,7 @@ def document(
     if tensors:
         job["tensors"] = tensors
     local: Dict[str, Any] = {"epochs": 1, "batch": 32, "optimizer": {"name": "sgd", "rate": 0.01, "momentum": 0.9}}
-    if any(layer["type"] == "dropout" for layer in layers):
+    if any(layer["type"].startswith("dropout") or layer.get("dropout") for layer in layers):
         local["random"] = "counter"
     job.update(
         {
@@ -123,6 +129,7 @@ Made by `python -m rivulet.convert` from {source}: {layers} layers, {parameters:
 |---|---|
 | `job.json` | the job document: the layers, and the values below |
 | `init.safetensors` | the weights that the network had; its id stands in `job.json` as `model.init` |
+| `names.json` | what each tensor of the model is called in the network's `state_dict` |
 
 Change in `job.json` what is yours:
 
@@ -144,17 +151,31 @@ rivulet model put init.safetensors                          # prints the id that
 rivulet job submit job.json
 ```
 
-A model that comes back (`rivulet model get {name} -o model.safetensors`) goes into your network by name:
-`net.load_state_dict(safetensors.torch.load_file("model.safetensors"))`.{names}
+A model that comes back (`rivulet model get {name} -o model.safetensors`) goes into your network by its names:
+
+```
+import rivulet.convert
+
+rivulet.convert.load(net, "model.safetensors")
+```
+
+Beside `names.json` that is all; elsewhere say `names="{folder}"`. It sets all of the network, shared weights and
+running statistics too. The other way goes
+`rivulet.convert.save(net, "next.safetensors", like="init.safetensors")`.{names}
 """
 
 
 def readme(
-    job: Dict[str, Any], source: str, parameters: int, renamed: Dict[str, str], reshaped: Dict[str, List[int]]
+    job: Dict[str, Any],
+    source: str,
+    parameters: int,
+    renamed: Dict[str, str],
+    reshaped: Dict[str, List[int]],
+    folder: str,
 ) -> str:
     names = ""
     if renamed:
-        names = " These names differ:\n\n| in the state_dict | in the model |\n|---|---|\n"
+        names = "\n\nThese names differ:\n\n| in the state_dict | in the model |\n|---|---|\n"
         shapes = {ours: ", of shape %s" % shape for ours, shape in reshaped.items()}
         names += "\n".join("| `%s` | `%s`%s |" % (theirs, o, shapes.get(o, "")) for o, theirs in renamed.items())
     return README.format(
@@ -164,4 +185,5 @@ def readme(
         parameters=parameters,
         data=job["data"]["name"],
         names=names,
+        folder=folder,
     )

@@ -11,6 +11,7 @@ Shapes are without the batch: [channels, height, width], [rows, width] (steps of
 
 import math
 import operator
+import re
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 import torch
@@ -22,6 +23,7 @@ JOIN_MAX = 8
 STACK_MAX = 4
 RANK_MAX = 4096
 DROPOUT_MAX = 0.999
+SLOPE_MAX = 1000
 Layer = Dict[str, Any]
 Shape = Sequence[int]
 
@@ -80,9 +82,13 @@ class Options:
 
     def affine(self, given: bool) -> Layer:
         """Of a norm: weight and bias, or neither."""
-        if given and self["bias"] is None:
-            self.refuse("bias=False: a norm that trains has a bias here")
         return {"epsilon": self["eps"], "affine": given}
+
+    def over(self) -> Any:
+        """The dimensions of `dim`, counted from 0 with the batch as the first; None: not all are numbers."""
+        rank = len(self.shape) + 1
+        dims = list(self["dim"]) if isinstance(self["dim"], (tuple, list)) else [self["dim"]]
+        return {d % rank for d in dims} if all(isinstance(d, int) for d in dims) else None
 
 
 def linear(o: Options) -> List[Layer]:
@@ -201,24 +207,47 @@ def adaptive_avgpool1d(o: Options) -> List[Layer]:
     return adaptive_avgpool2d(o, 1)
 
 
-def mean(o: Options) -> List[Layer]:
-    """Over height and width, or over a signal's length."""
-    dims = o["dim"] if isinstance(o["dim"], (tuple, list)) else [o["dim"]]
-    o.only(dtype=None)
-    rank = len(o.shape) + 1
-    if rank == 2:
-        o.takes(3)
-        return []
-    if not all(isinstance(d, int) for d in dims) or {d % rank for d in dims} != set(range(2, rank)):
+def reduce(o: Options, by: str) -> List[Layer]:
+    """Over the steps of a sequence, over height and width, or over a signal's length. by: mean or max."""
+    rank, dims = len(o.shape) + 1, o.over()
+    if rank == 3 and dims == {1} and not o["keepdim"]:
+        return [{"type": "pool_steps", "by": by}]
+    if rank < 3 or dims != set(range(2, rank)):
         o.refuse(
-            "dim=%r: only the mean over height and width, or over a signal's length, has a counterpart" % (o["dim"],)
+            "dim=%r of [batch, %s]: it has a counterpart over height and width, over the steps of a sequence (dim=1, "
+            "without keepdim) and over a signal's length (dim=2)" % (o["dim"], ", ".join(map(str, o.shape)))
         )
         return []
-    if not o["keepdim"] and rank == 3:
+    if not o["keepdim"] and rank == 3 and by == "mean":
         return [{"type": "global_avgpool"}]
     kernel = [1] * (4 - rank) + o.shape[1:]
-    layers: List[Layer] = [{"type": "avgpool2d", "kernel": kernel, "stride": kernel, "padding": [0, 0]}]
+    kind = "avgpool2d" if by == "mean" else "maxpool2d"
+    if max(kernel) > WINDOW_MAX:
+        o.refuse("over %s: a window of at most %d is taken" % (o.shape[1:], WINDOW_MAX))
+    layers: List[Layer] = [{"type": kind, "kernel": kernel, "stride": kernel, "padding": [0, 0]}]
     return layers if o["keepdim"] else layers + [{"type": "flatten"}]
+
+
+def mean(o: Options) -> List[Layer]:
+    o.only(dtype=None)
+    return reduce(o, "mean")
+
+
+def amax(o: Options) -> List[Layer]:
+    return reduce(o, "max")
+
+
+def take_step(o: Options) -> List[Layer]:
+    """x[:, 0] or x[:, -1] of a sequence, the row of one step."""
+    index, whole = o["index"], slice(None)
+    index = list(index) if isinstance(index, tuple) else [index]
+    while len(index) > 2 and index[-1] == whole:
+        index.pop()
+    steps = o.shape[0] if len(o.shape) == 2 else 0
+    if len(index) != 2 or index[0] != whole or not steps or index[1] not in (0, -1, steps - 1):
+        o.refuse("only x[:, 0] and x[:, -1] of [batch, steps, width], the first and the last step, have a counterpart")
+        return []
+    return [{"type": "pool_steps", "by": "first" if index[1] == 0 else "last"}]
 
 
 def simple(kind: str) -> Callable[[Options], List[Layer]]:
@@ -232,6 +261,18 @@ silu, hardswish = simple("silu"), simple("hardswish")
 
 def gelu(o: Options) -> List[Layer]:
     return [{"type": "gelu", "approximate": o["approximate"]}]
+
+
+def leaky(o: Options) -> List[Layer]:
+    if not 0 <= o["negative_slope"] <= SLOPE_MAX:
+        o.refuse("negative_slope=%r: 0 to %d is taken" % (o["negative_slope"], SLOPE_MAX))
+    return [{"type": "leaky_relu", "slope": o["negative_slope"]}]
+
+
+def elu(o: Options) -> List[Layer]:
+    if not 0 <= o["alpha"] <= SLOPE_MAX:
+        o.refuse("alpha=%r: 0 to %d is taken" % (o["alpha"], SLOPE_MAX))
+    return [{"type": "elu", "alpha": o["alpha"]}]
 
 
 def groupnorm(o: Options) -> List[Layer]:
@@ -261,37 +302,37 @@ def embedding(o: Options) -> List[Layer]:
     return [{"type": "embedding", "vocabulary": o["num_embeddings"], "out": o["embedding_dim"]}]
 
 
-def recurrent(o: Options) -> List[Layer]:
-    """nn.LSTM and nn.GRU."""
-    o.only(batch_first=True, bidirectional=False, proj_size=0)
-    if o["dropout"] and o["num_layers"] > 1:
-        o.refuse("dropout=%r: between its layers there is none here; make two of it" % o["dropout"])
-    if o["num_layers"] > STACK_MAX:
-        o.refuse("num_layers=%d: at most %d are taken" % (o["num_layers"], STACK_MAX))
-    return [{"type": o["mode"].lower(), "out": o["hidden_size"], "layers": o["num_layers"], "bias": o["bias"]}]
-
-
 def attention(o: Options) -> List[Layer]:
     """nn.MultiheadAttention; whether it is causal is found out by its mask."""
-    o.only(batch_first=True, dropout=0, bias_k=None, bias_v=None, add_zero_attn=False, _qkv_same_embed_dim=True)
-    return [{"type": "attention", "heads": o["num_heads"], "bias": o["in_proj_bias"] is not None}]
+    o.only(batch_first=True, bias_k=None, bias_v=None, add_zero_attn=False, _qkv_same_embed_dim=True)
+    if not 0 <= o["dropout"] <= DROPOUT_MAX:
+        o.refuse("dropout=%r: at most %s is taken" % (o["dropout"], DROPOUT_MAX))
+    bias = o["in_proj_bias"] is not None
+    return [{"type": "attention", "heads": o["num_heads"], "bias": bias, "dropout": o["dropout"]}]
 
 
 def flatten(o: Options) -> List[Layer]:
-    """Also view and reshape, by what comes out."""
-    if o.output == o.shape:
+    """Also view, reshape, squeeze and unsqueeze, by what comes out. One number is flat, whether it is [1] or []."""
+    if o.output == o.shape or len(o.output) + len(o.shape) == 1:
         return []
-    if o.output != [math.prod(o.shape)]:
+    if o.output not in ([math.prod(o.shape)], []):
         o.refuse("from %s to %s: only a flat example, or the same shape, has a counterpart" % (o.shape, o.output))
     return [{"type": "flatten"}]
 
 
-def dropout(o: Options) -> List[Layer]:
+def dropout(o: Options, kind: str = "dropout") -> List[Layer]:
     if not 0 <= o["p"] <= DROPOUT_MAX:
         o.refuse("p=%r: at most %s is taken" % (o["p"], DROPOUT_MAX))
     if o["training"] is False:
         o.refuse("training=False: it does nothing; give self.training")
-    return [{"type": "dropout", "rate": o["p"]}]
+    return [{"type": kind, "rate": o["p"]}]
+
+
+def dropout2d(o: Options) -> List[Layer]:
+    """Of whole channels."""
+    if len(o.shape) < 2:
+        o.refuse("an example of shape %s has no channels" % o.shape)
+    return dropout(o, "dropout2d")
 
 
 def add(o: Options) -> List[Layer]:
@@ -349,6 +390,11 @@ _MULTIPLY, _MULTIPLY_ = Entry(multiply, tensors=2), Entry(multiply, tensors=2, i
 _CONCAT = Entry(concat, (("dim", 0),), tensors=0)
 _FLATTEN = Entry(flatten, (("start_dim", 0), ("end_dim", -1)))
 _DROPOUT = Entry(dropout, (("p", 0.5), ("training", True), ("inplace", False)))
+_DROPOUT2D = _DROPOUT._replace(build=dropout2d)
+_LEAKY = Entry(leaky, (("negative_slope", 0.01), ("inplace", False)))
+_ELU = Entry(elu, (("alpha", 1.0), ("inplace", False)))
+_AMAX = Entry(amax, (("dim", None), ("keepdim", False)))
+_STEP = Entry(take_step, (("index", REQUIRED),))
 _ADD, _ADD_ = Entry(add, (("alpha", 1),), tensors=2), Entry(add, (("alpha", 1),), tensors=2, in_place=True)
 _SHAPE, _SAME = Entry(flatten), Entry(identity)
 
@@ -375,15 +421,23 @@ MODULES: Dict[type, Callable[[Options], List[Layer]]] = {
     nn.BatchNorm1d: batchnorm,
     nn.BatchNorm2d: batchnorm,
     nn.Embedding: embedding,
-    nn.LSTM: recurrent,
-    nn.GRU: recurrent,
+    nn.LSTM: identity,
+    nn.GRU: identity,
     nn.MultiheadAttention: attention,
     nn.Flatten: flatten,
+    nn.LeakyReLU: leaky,
+    nn.ELU: elu,
     nn.Dropout: dropout,
+    nn.Dropout1d: dropout2d,
+    nn.Dropout2d: dropout2d,
+    nn.TransformerEncoderLayer: attention,
+    nn.TransformerEncoder: attention,
     nn.Identity: identity,
 }
 if hasattr(nn, "RMSNorm"):  # since PyTorch 2.4
     MODULES[nn.RMSNorm] = rmsnorm
+
+ACTIVATIONS = {nn.ReLU, nn.ReLU6, nn.Sigmoid, nn.Tanh, nn.GELU, nn.SiLU, nn.Hardswish, nn.LeakyReLU, nn.ELU}
 
 FUNCTIONS: Dict[Any, Entry] = {
     functional.max_pool2d: _MAX,
@@ -413,10 +467,20 @@ FUNCTIONS: Dict[Any, Entry] = {
     torch.mul: _MULTIPLY,
     operator.mul: _MULTIPLY,
     operator.imul: _MULTIPLY_,
+    functional.leaky_relu: _LEAKY,
+    functional.leaky_relu_: _LEAKY._replace(in_place=True),
+    functional.elu: _ELU,
+    functional.elu_: _ELU._replace(in_place=True),
     functional.dropout: _DROPOUT,
+    functional.dropout1d: _DROPOUT2D,
+    functional.dropout2d: _DROPOUT2D,
     torch.flatten: _FLATTEN,
     torch.reshape: _SHAPE,
+    torch.squeeze: _SHAPE,
+    torch.unsqueeze: _SHAPE,
     torch.mean: _MEAN,
+    torch.amax: _AMAX,
+    operator.getitem: _STEP,
     torch.add: _ADD,
     operator.add: _ADD,
     operator.iadd: _ADD_,
@@ -434,7 +498,10 @@ METHODS: Dict[str, Entry] = {
     "flatten": _FLATTEN,
     "view": _SHAPE,
     "reshape": _SHAPE,
+    "squeeze": _SHAPE,
+    "unsqueeze": _SHAPE,
     "mean": _MEAN,
+    "amax": _AMAX,
     "add": _ADD,
     "add_": _ADD_,
     "contiguous": _SAME,
@@ -447,6 +514,8 @@ METHODS: Dict[str, Entry] = {
 # What people are likely to have, and what to do about it.
 _SOFTMAX = "leave it off: the loss cross_entropy has the softmax inside"
 _TURN = "nothing here changes the order of dimensions, but for the heads of an attention"
+_ENCODER = "nn.TransformerEncoder(Layer) has a counterpart, of a language model with a causal mask"
+_NUMBERS = "of numbers, it has no counterpart"
 _PARTS = "write it with nn.MultiheadAttention, or F.scaled_dot_product_attention: docs/convert.md"
 HINTS: Dict[Any, str] = {
     nn.LogSoftmax: _SOFTMAX,
@@ -463,6 +532,33 @@ HINTS: Dict[Any, str] = {
     "permute": _TURN,
     torch.matmul: _PARTS,
     operator.matmul: _PARTS,
-    nn.TransformerEncoderLayer: _PARTS,
-    nn.TransformerEncoder: _PARTS,
+    nn.Transformer: _ENCODER,
+    nn.TransformerDecoder: _ENCODER,
+    nn.TransformerDecoderLayer: _ENCODER,
+    nn.RNN: "nn.GRU and nn.LSTM have a counterpart",
+    nn.PReLU: "nn.LeakyReLU has a counterpart, its slope does not train",
+    "float_power": _NUMBERS,
+    "pow": _NUMBERS,
 }
+
+
+def modules_of(name: str) -> List[str]:
+    """The modules of torch.nn that do what a function of torch.nn.functional does: of batch_norm, BatchNorm1d, too."""
+    wanted = name.strip("_").replace("_", "").lower()
+    found = [k for k, v in vars(nn).items() if isinstance(v, type) and re.sub(r"[123]d$", "", k).lower() == wanted]
+    return found or [k for k, v in vars(nn).items() if isinstance(v, type) and k.lower() == wanted]
+
+
+def hint(function: Any) -> str:
+    """What to write in place of a function that has no counterpart as it is called."""
+    if function in HINTS:
+        return HINTS[function]
+    name = str(getattr(function, "__name__", function))
+    names = modules_of(name)
+    names = {"multi_head_attention_forward": ["MultiheadAttention"]}.get(name, names)
+    known = [k for k in names if getattr(nn, k) in MODULES]
+    if known:
+        return "use %s" % " or ".join("nn." + k for k in known)
+    if names:
+        return "%s: the built-in trainer has no such layer" % " or ".join("nn." + k for k in names)
+    return "the built-in trainer has nothing like it"

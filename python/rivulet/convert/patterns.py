@@ -2,12 +2,11 @@
 
 `find` looks at the whole graph before the tracer walks it: attention by F.scaled_dot_product_attention between two
 Linear layers, positions that are added to a sequence. Whether views and transpositions put the heads where our layer
-has them is tried out with numbers, whichever way it is written. `SEVERAL` are modules that give several results: LSTM,
-GRU, MultiheadAttention.
+has them is tried out with numbers, whichever way it is written.
 """
 
 import operator
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 import torch
 from torch import fx, nn
@@ -130,8 +129,8 @@ class Attention:
     def options(self) -> bool:
         """Is it causal?"""
         mask = argument(self.node, 3, "attn_mask")
-        if argument(self.node, 4, "dropout_p", 0.0) != 0:
-            raise Refused("dropout_p: there is no dropout inside an attention here")
+        if not 0 <= argument(self.node, 4, "dropout_p", 0.0) <= layers.DROPOUT_MAX:
+            raise Refused("dropout_p: 0 to %s is taken" % layers.DROPOUT_MAX)
         for key in ("scale", "enable_gqa"):
             if self.node.kwargs.get(key):
                 raise Refused("%s=%r has no counterpart" % (key, self.node.kwargs[key]))
@@ -160,7 +159,8 @@ class Attention:
             u in self.c.order and u not in self.inside and not is_size(u) for n in self.inside - {end} for u in n.users
         ):
             raise Refused("something else reads what lies between")
-        return root, end, {"type": "attention", "heads": heads, "causal": causal, "bias": first.bias is not None}
+        layer = {"type": "attention", "heads": heads, "causal": causal, "bias": first.bias is not None}
+        return root, end, dict(layer, dropout=argument(self.node, 4, "dropout_p", 0.0))
 
     def write(self, root: fx.Node, end: fx.Node, layer: Dict[str, Any]) -> None:
         """The layer is called as the module that holds both Linear layers."""
@@ -191,9 +191,24 @@ def find_attention(c: Any, node: fx.Node) -> None:
     c.planned[end] = lambda: a.write(root, end, layer)
 
 
+def has_parameters(c: Any, node: fx.Node) -> bool:
+    """Does something that trains go into it?"""
+    for n in ancestors(node) | {node}:
+        if n.op == "get_attr" and str(n.target) in c.parameters:
+            return True
+        if n.op == "call_module" and any(True for _ in c.modules[str(n.target)].parameters()):
+            return True
+    return False
+
+
 def parameter_of(c: Any, node: Any) -> Tuple[str, torch.Tensor]:
-    """The name and value of the parameter that a constant is, as a whole."""
+    """The name and value of the parameter that a constant is, as a whole; "": it is none, such as a table of sines."""
     value = c.found[node]
+    if not has_parameters(c, node) and value.dtype == torch.float32:
+        path = {n for n in ancestors(node) | {node} if n in c.constants}
+        c.done |= path
+        c.called |= {id(c.modules.get(str(n.target).rpartition(".")[0])) for n in path if n.op == "get_attr"}
+        return "", value
     path = {node}
     while moves(node):
         node = node.args[0]
@@ -252,9 +267,12 @@ def find_positions(c: Any, node: fx.Node) -> None:
         return
 
     def write() -> None:
-        wanted = name[: -len(".weight")] if name.endswith(".weight") else name
+        wanted = name[: -len(".weight")] if name.endswith(".weight") else name or "positions"
         c.values[node] = c.append([{"type": "positions"}], wanted, [c.source(others[0])])
         ours = c.layers[-1]["name"] + ".weight"
+        if not name:
+            c.fixed[ours] = p.detach().reshape(p.shape[-2:]).clone()
+            return
         c.tensors[ours] = name
         if p.dim() != 2:
             c.reshaped[ours] = list(p.shape[-2:])
@@ -268,9 +286,21 @@ ADDS = {operator.add, operator.iadd, torch.add}
 def mask_of(c: Any, node: fx.Node) -> Any:
     if node.op == "call_function" and ATTEND is not None and node.target is ATTEND:
         return argument(node, 3, "attn_mask")
-    if node.op == "call_module" and type(c.modules.get(str(node.target))) is nn.MultiheadAttention:
+    module = type(c.modules.get(str(node.target))) if node.op == "call_module" else None
+    if module is nn.MultiheadAttention:
         return argument(node, 5, "attn_mask")
-    return None
+    if module is nn.TransformerEncoder:
+        return argument(node, 1, "mask")
+    return argument(node, 1, "src_mask") if module is nn.TransformerEncoderLayer else None
+
+
+def mark_state(c: Any, node: fx.Node) -> None:
+    """A state that an LSTM or GRU is given, and that hangs on no input, is no operation."""
+    module = c.modules.get(str(node.target)) if node.op == "call_module" else None
+    if type(module) in (nn.LSTM, nn.GRU):
+        for n in node.all_input_nodes[1:]:
+            if n in c.constants:
+                c.mark_mask(n)
 
 
 def find(c: Any, nodes: List[fx.Node]) -> None:
@@ -278,6 +308,7 @@ def find(c: Any, nodes: List[fx.Node]) -> None:
         mask = mask_of(c, node)
         if mask in c.constants:
             c.mark_mask(mask)
+        mark_state(c, node)
         if node.op == "call_function" and ATTEND is not None and node.target is ATTEND:
             find_attention(c, node)
         elif node.target in ADDS or (node.op == "call_method" and node.target in ("add", "add_")):
@@ -298,71 +329,16 @@ def taken(c: Any, node: fx.Node) -> Set[fx.Node]:
     return found.union(*(taken(c, u) for u in found))
 
 
+def is_max(node: fx.Node) -> bool:
+    """x.max(dim), which gives a pair."""
+    named = node.target is torch.max or (node.op == "call_method" and node.target == "max")
+    return named and isinstance(argument(node, 1, "dim"), int)
+
+
 def is_last_step(node: fx.Node) -> bool:
     """x[:, -1] or x[:, -1, :]"""
     whole = slice(None, None, None)
     return node.target is operator.getitem and node.args[1] in ((whole, -1), (whole, -1, whole))
-
-
-def ends(c: Any, node: fx.Node, kind: type) -> Tuple[List[fx.Node], List[fx.Node]]:
-    """What is the output of all steps, and what that of the last one."""
-    steps = takes(c, node, 0)
-    last = [u for s in steps for u in c.users(s) if is_last_step(u)]
-    whole = [s for s in steps if any(not is_last_step(u) and not is_size(u) for u in c.users(s))]
-    states = takes(c, node, 1)
-    if kind is nn.LSTM:
-        states = [u for s in states for u in takes(c, s, 0) + takes(c, s, 1)]
-        if any(u.args[1] == 1 for u in states):
-            raise Refused("nothing here reads its cells")
-    for state in states:
-        if any(not (u.target is operator.getitem and u.args[1] == -1) for u in c.users(state)):
-            raise Refused("of its state, only that of the last layer can be read: h[-1]")
-        last += c.users(state)
-    if bool(whole) == bool(last):
-        raise Refused("its steps, or its last one, can be read, not both")
-    c.done |= set(steps) | set(states) | set(takes(c, node, 1)) | set(last)
-    return whole, last
-
-
-def recurrent(c: Any, node: fx.Node, module: Any, o: layers.Options) -> Optional[List[layers.Layer]]:
-    (layer,) = layers.recurrent(o)
-    given = list(node.args[1:]) + list(node.kwargs.values())
-    if any(g is not None for g in given):
-        o.refuse("its state begins with zeros")
-    if len(o.shape) != 2:
-        o.refuse("an example of shape %s: [steps, width] is taken" % o.shape)
-    whole, last = ends(c, node, type(module))
-    layer["output"] = "last" if last else "sequence"
-    for end in whole + last:
-        c.aliases[end] = node
-    return [layer]
-
-
-def multihead(c: Any, node: fx.Node, module: Any, o: layers.Options) -> Optional[List[layers.Layer]]:
-    (layer,) = layers.attention(o)
-    given = [argument(node, i, name) for i, name in enumerate(("query", "key", "value"))]
-    if len(set(given)) != 1:
-        o.refuse("queries, keys and values must be one sequence")
-    if len(o.shape) != 2:
-        o.refuse("an example of shape %s: [steps, width] is taken" % o.shape)
-    if argument(node, 3, "key_padding_mask") is not None:
-        o.refuse("key_padding_mask has no counterpart")
-    mask = argument(node, 5, "attn_mask")
-    layer["causal"] = mask is not None and c.causal(mask, False)
-    outputs = takes(c, node, 0)
-    if set(c.users(node)) != set(outputs):
-        raise Refused("the weights of its heads have no counterpart")
-    c.done |= set(outputs)
-    for end in outputs:
-        c.aliases[end] = node
-    return [layer]
-
-
-SEVERAL: Dict[type, Callable[[Any, fx.Node, Any, layers.Options], Optional[List[layers.Layer]]]] = {
-    nn.LSTM: recurrent,
-    nn.GRU: recurrent,
-    nn.MultiheadAttention: multihead,
-}
 
 
 def causal(value: Any, allowed: bool) -> bool:

@@ -1,27 +1,20 @@
 """From a PyTorch network to layers: torch.fx gives the operations, `layers` says what stands for each, `patterns` what
 stands for several."""
 
-import contextlib
-import inspect
 import math
 import operator
-import os
 import re
-import sys
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set
 
 import torch
 from torch import fx, nn
 
-from . import layers, patterns
+from . import layers, patterns, stacks, weights
+from .tracer import BATCH, NO_GRADIENT, PLACE, called_at, defaults_of, forward_at, graph_of, is_theirs, place
 
 LAYERS_MAX = 256
 NAME_MAX = 63
-BATCH = 3  # of the pass that finds the shapes
 INPUT = "input"  # what layers call the network's input
-PLACE = "_rivulet_place"
-NO_GRADIENT = "rivulet_no_gradient"
-OURS = (os.path.dirname(torch.__file__) + os.sep, os.path.dirname(os.path.abspath(__file__)) + os.sep, "<")
 
 
 class Problem(NamedTuple):
@@ -36,87 +29,19 @@ class Problem(NamedTuple):
 
 class Network(NamedTuple):
     """layers as a job document has them; tensors: name in the job, name in the state_dict; reshaped: shapes of those
-    that have another one in the job, by their names there."""
+    that have another one in the job, by their names there; fixed: tensors that only the job has, and that stay as they
+    are; same: parameters that share another's weight, by their names in the state_dict; stays: what the job lacks."""
 
     layers: List[Dict[str, Any]]
     tensors: Dict[str, str]
     problems: List[Problem]
     reshaped: Dict[str, List[int]]
+    fixed: Dict[str, torch.Tensor]
+    same: Dict[str, str]
+    stays: List[str]
 
 
-def place(path: str, line: int) -> str:
-    short = os.path.relpath(path)
-    return "%s:%d" % (path if short.startswith(os.pardir) else short, line)
-
-
-def is_theirs(path: str) -> bool:
-    return not path.startswith(OURS)
-
-
-@contextlib.contextmanager
-def places() -> Iterator[None]:
-    """Modules that are made meanwhile know the line of the user's source that made them."""
-    init = nn.Module.__init__
-
-    def remember(self: nn.Module, *args: Any, **kwargs: Any) -> None:
-        frame = sys._getframe(1)
-        while frame.f_back is not None and not is_theirs(frame.f_code.co_filename):
-            frame = frame.f_back
-        self.__dict__[PLACE] = place(frame.f_code.co_filename, frame.f_lineno)
-        init(self, *args, **kwargs)
-
-    nn.Module.__init__ = remember  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        nn.Module.__init__ = init  # type: ignore[method-assign]
-
-
-def called_at(node: fx.Node) -> str:
-    """The innermost line of the user's source on the way to an operation."""
-    found = re.findall(r'File "(.+?)", line (\d+)', node.stack_trace or "")
-    theirs = [(path, int(line)) for path, line in found if is_theirs(path)]
-    return place(*theirs[-1]) if theirs else ""
-
-
-def forward_at(net: nn.Module) -> str:
-    code = getattr(type(net).forward, "__code__", None)
-    return place(code.co_filename, code.co_firstlineno) if code and is_theirs(code.co_filename) else ""
-
-
-class Tracer(fx.Tracer):
-    """Operations know the line they stand in, and whether a gradient goes through them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.record_stack_traces = True
-
-    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        return layers.is_lora(m) or super().is_leaf_module(m, module_qualified_name)
-
-    def create_node(self, *args: Any, **kwargs: Any) -> fx.Node:
-        node = super().create_node(*args, **kwargs)
-        node.meta[NO_GRADIENT] = not torch.is_grad_enabled()
-        return node
-
-
-def defaults_of(net: nn.Module) -> Dict[str, Any]:
-    """Of what forward takes besides the input. ValueError: there is more that must be given."""
-    first, *rest = list(inspect.signature(type(net).forward).parameters.values())[1:]
-    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) or p.default is p.empty for p in rest):
-        raise ValueError("forward takes more than one input")
-    return {p.name: p.default for p in rest}
-
-
-def graph_of(net: nn.Module, training: bool) -> fx.Graph:
-    """As the network runs in training or in evaluation; further arguments of forward have their defaults."""
-    tracer = Tracer()
-    net.train(training)
-    try:
-        with torch.enable_grad():
-            return tracer.trace(net, concrete_args=defaults_of(net) or None)
-    finally:
-        net.eval()
+DROPOUTS = (nn.functional.dropout, nn.functional.dropout1d, nn.functional.dropout2d)
 
 
 def drops(node: fx.Node) -> Any:
@@ -136,11 +61,12 @@ def shape_of(node: Any, dtype: torch.dtype = torch.float32) -> Optional[List[int
     """Of one example; None for what is no tensor of that type with a batch in front."""
     meta: Any = node.meta.get("tensor_meta") if isinstance(node, fx.Node) else None
     shape = list(getattr(meta, "shape", ()))
-    return shape[1:] if len(shape) > 1 and shape[0] == BATCH and meta.dtype == dtype else None
+    return shape[1:] if shape and shape[0] == BATCH and meta.dtype == dtype else None
 
 
 def tokens_of(node: Any) -> Optional[List[int]]:
-    return shape_of(node, torch.int64) or shape_of(node, torch.int32)
+    found = shape_of(node, torch.int64)
+    return shape_of(node, torch.int32) if found is None else found
 
 
 FUNCTION_NAMES = names_of_functions()
@@ -152,6 +78,9 @@ class Conversion:
     def __init__(self, net: nn.Module) -> None:
         self.net = net
         self.modules = dict(net.named_modules(remove_duplicate=False))
+        self.state = net.state_dict()
+        self.parameters = dict(net.named_parameters(remove_duplicate=False))
+        self.fixed: Dict[str, torch.Tensor] = {}  # tensors of the job that are none of the network's
         self.layers: List[Dict[str, Any]] = []
         self.tensors: Dict[str, str] = {}
         self.problems: List[Problem] = []
@@ -162,10 +91,10 @@ class Conversion:
         self.names: Set[str] = {INPUT}
         self.called: Set[int] = set()  # modules with parameters, and those that are refused
         self.order: Dict[fx.Node, int] = {}
-        # Of patterns: what runs in place of a node, nodes that others stand for, results of modules that give several.
+        # Of patterns: what runs in place of a node, nodes that others stand for.
         self.planned: Dict[fx.Node, Callable[[], None]] = {}
         self.done: Set[fx.Node] = set()
-        self.aliases: Dict[fx.Node, fx.Node] = {}
+        self.views: Dict[fx.Node, fx.Node] = {}  # of a view that another view reads: what they look at
         self.constants: Set[fx.Node] = set()
         self.found: Dict[fx.Node, Any] = {}  # what operations gave
         self.reshaped: Dict[str, List[int]] = {}
@@ -223,30 +152,27 @@ class Conversion:
         return patterns.causal(self.found[mask], allowed)
 
     def several(self, node: fx.Node, module: nn.Module, what: str, where: str, options: Dict[str, Any]) -> None:
-        """A module that gives several results."""
-        source = patterns.argument(node, 0, "query" if isinstance(module, nn.MultiheadAttention) else "input")
+        """A module that becomes several layers, or gives several results."""
+        first = {nn.LSTM: "input", nn.GRU: "input", nn.MultiheadAttention: "query"}.get(type(module), "src")
+        source = patterns.argument(node, 0, first)
         shape = shape_of(source)
         if shape is None:
             self.refuse(where, "%s: its input is no float32 tensor with the batch as first dimension" % what)
             return
         o = layers.Options(options, [shape], [])
-        built = None
         self.called.update(id(m) for m in module.modules())
         try:
-            built = patterns.SEVERAL[type(module)](self, node, module, o)
+            stacks.SEVERAL[type(module)](self, node, module, o)
         except patterns.Refused as e:
             o.refuse(str(e))
         for text in o.refused:
             self.refuse(where, "%s: %s" % (what, text))
         if o.refused:
             self.done |= patterns.taken(self, node)
-        elif built:
-            self.values[node] = self.append(built, str(node.target), [self.source(source)])
-            self.keep(module, str(node.target))
 
     def source(self, node: fx.Node) -> str:
         """The layer whose output an operation reads."""
-        return self.values.get(self.aliases.get(node, node), INPUT)
+        return self.values.get(node, INPUT)
 
     def keep(self, module: nn.Module, target: str) -> None:
         """The last layer has the tensors of a module."""
@@ -256,6 +182,13 @@ class Conversion:
         self.called.update(id(m) for m in module.modules())
         if type(module) in (nn.Linear, nn.Embedding):
             self.tie(id(module.weight))
+        if type(module) is nn.LayerNorm:
+            self.zero_bias(module.weight is not None and module.bias is None, module.weight)
+
+    def zero_bias(self, lacks: bool, weight: Any) -> None:
+        """A norm that trains has a bias here: where PyTorch's has none it stays zero."""
+        if lacks:
+            self.fixed[self.layers[-1]["name"] + ".bias"] = torch.zeros_like(weight.detach())
 
     def keep_lora(self, module: Any, target: str) -> None:
         """PEFT's names have more parts."""
@@ -282,12 +215,23 @@ class Conversion:
     # --- operations
 
     def build(
-        self, node: fx.Node, what: str, where: str, entry: Any, options: Dict[str, Any], sources: List[fx.Node]
+        self,
+        node: fx.Node,
+        what: str,
+        where: str,
+        entry: Any,
+        options: Dict[str, Any],
+        sources: List[fx.Node],
+        wanted: str = "",
     ) -> None:
-        """The layers for one operation whose counterpart is known."""
+        """The layers for one operation whose counterpart is known. wanted: their name."""
         whole = entry in (layers.embedding, layers.identity)  # what whole numbers go through
-        shapes = [shape_of(s) or (tokens_of(s) if whole else None) for s in sources]
-        output = shape_of(node) or (tokens_of(node) if entry is layers.identity else None)
+        sources = [self.views.get(s, s) for s in sources]
+        shapes = [tokens_of(s) if whole and shape_of(s) is None else shape_of(s) for s in sources]
+        output = tokens_of(node) if entry is layers.identity and shape_of(node) is None else shape_of(node)
+        if entry is layers.flatten and self.moves_on(node):
+            self.values[node], self.views[node] = self.source(sources[0]), sources[0]
+            return
         fits = all(shape is not None for shape in shapes) and bool(shapes)
         o = layers.Options(options, [shape or [] for shape in shapes] or [[]], output or [])
         known = fits and (output is not None or entry is not layers.flatten)
@@ -298,11 +242,32 @@ class Conversion:
             o.refuse("only the network's input can be whole numbers, and only an embedding reads them")
         if entry is layers.embedding and fits and tokens_of(sources[0]) is None:
             o.refuse("an embedding reads the network's input, whole numbers")
+        if entry is layers.flatten and o.refused and sources[0].op == "placeholder" and output is not None:
+            shape = ",".join(map(str, output))
+            o.refused = ["give the examples that shape, --input %s, and leave it off" % shape]
         for text in o.refused:
             self.refuse(where, "%s: %s" % (what, text))
-        wanted = str(node.target) if node.op == "call_module" else node.name
+        wanted = wanted or (str(node.target) if node.op == "call_module" else node.name)
         if not o.refused:
             self.values[node] = self.append(built, wanted, [self.source(s) for s in sources])
+
+    def moves_on(self, node: fx.Node) -> bool:
+        """Only other views read this view, which is neither flat nor what there was: the last of them counts."""
+
+        def views(n: fx.Node) -> bool:
+            entry = layers.METHODS.get(str(n.target)) if n.op == "call_method" else layers.FUNCTIONS.get(n.target)
+            return entry is not None and entry.build is layers.flatten
+
+        shape, users = shape_of(node), self.users(node)
+        return bool(users) and shape is not None and len(shape) > 1 and all(map(views, users))
+
+    def options_of(self, module: nn.Module) -> Dict[str, Any]:
+        """What a module was made with."""
+        options = {k: v for k, v in vars(module).items() if not k.startswith("_")}
+        options.update(bias=getattr(module, "bias", None), training=True, module=module)
+        options["in_proj_bias"] = getattr(module, "in_proj_bias", None)
+        options["_qkv_same_embed_dim"] = getattr(module, "_qkv_same_embed_dim", None)
+        return options
 
     def in_place(self, node: fx.Node, what: str, source: fx.Node) -> None:
         """What works in place must be the last that reads its input."""
@@ -335,16 +300,14 @@ class Conversion:
         self.check_module(node, getattr(module, "base_layer") if layers.is_lora(module) else module, what, where)
         build = layers.lora if layers.is_lora(module) else layers.MODULES.get(type(module))
         if build is None:
+            self.called.update(id(m) for m in module.modules())
             self.refuse(where, what + ": " + layers.HINTS.get(type(module), "the built-in trainer has no such layer"))
             return
         sources = [a for a in node.args if isinstance(a, fx.Node)]
         if getattr(module, "inplace", False):
             self.in_place(node, what, sources[0])
-        options = {k: v for k, v in vars(module).items() if not k.startswith("_")}
-        options.update(bias=getattr(module, "bias", None), training=True, module=module)
-        options["in_proj_bias"] = getattr(module, "in_proj_bias", None)
-        options["_qkv_same_embed_dim"] = getattr(module, "_qkv_same_embed_dim", None)
-        if type(module) in patterns.SEVERAL:
+        options = self.options_of(module)
+        if type(module) in stacks.SEVERAL:
             self.several(node, module, what, where, options)
             return
         before = len(self.layers)
@@ -357,8 +320,13 @@ class Conversion:
         where = called_at(node)
         if shape_of(node) is None and "tensor_meta" not in node.meta:
             return  # a size, read to reshape by
-        if entry is None:
-            self.refuse(where, what + ": " + layers.HINTS.get(node.target, "the built-in trainer has nothing like it"))
+        if patterns.is_max(node) and self.largest(node, where, what):
+            return
+        if node.op == "call_function" and node.target in weights.FUNCTIONS:
+            weights.call(self, node, what, where)
+            return
+        if entry is None or (entry.build is layers.take_step and shape_of(node.args[0]) is None):
+            self.refuse(where, what + ": " + layers.hint(node.target))
             return
         arguments = list(node.args)
         names = ["input", "other"][: entry.tensors] or ["tensors"]
@@ -384,6 +352,21 @@ class Conversion:
             self.in_place(node, what, sources[0])
         self.build(node, what, where, entry.build, options, sources)
 
+    def largest(self, node: fx.Node, where: str, what: str) -> bool:
+        """x.max(dim) gives values and places: of the values amax says the same."""
+        values = [u for u in self.users(node) if u.target is operator.getitem and u.args[1] == 0]
+        values += [u for u in self.users(node) if u.target is getattr and u.args[1] == "values"]
+        if set(values) != set(self.users(node)):
+            self.refuse(where, "%s: the places of the largest have no counterpart, its values, x.amax(dim), do" % what)
+            self.done |= set(self.users(node))
+            return True
+        options = {"dim": patterns.argument(node, 1, "dim"), "keepdim": patterns.argument(node, 2, "keepdim", False)}
+        self.done |= set(values)
+        if values:
+            self.build(values[0], what, where, layers.amax, options, node.all_input_nodes[:1])
+        self.values.update({v: self.values.get(values[0], INPUT) for v in values})
+        return True
+
     def take(self, node: fx.Node) -> None:
         if node in self.done and node not in self.planned:
             return
@@ -399,8 +382,17 @@ class Conversion:
         elif node.op == "call_method":
             self.call(node, "Tensor.%s" % node.target, layers.METHODS.get(str(node.target)))
         elif node.op == "get_attr":
-            self.called.add(id(self.modules[str(node.target).rpartition(".")[0]]))
-            self.refuse(called_at(node), "self.%s: weights are used by layers of torch.nn alone" % node.target)
+            self.called.add(id(self.modules.get(str(node.target).rpartition(".")[0])))
+            if str(node.target).startswith("_tensor_constant"):
+                self.refuse(
+                    called_at(node), "a tensor that forward makes has no counterpart, but for masks and positions"
+                )
+                return
+            self.refuse(
+                called_at(node),
+                "self.%s: weights are used by layers of torch.nn, such as nn.Linear, and by F.linear and the like"
+                % node.target,
+            )
 
     # --- the whole
 
@@ -418,20 +410,28 @@ class Conversion:
             elif name not in used and id(owner) not in self.called:
                 self.refuse(where, "%s: nothing on the way to the output uses it" % name)
             seen.setdefault(id(p), name)
-        parameters = {name for name, _ in self.net.named_parameters(remove_duplicate=False)}
-        for name in self.net.state_dict():
-            owner = self.modules.get(name.rpartition(".")[0], self.net)
-            if name not in parameters and id(owner) not in self.called:
-                self.refuse(
-                    owner.__dict__.get(PLACE, ""),
-                    "%s: layers have no buffers; persistent=False keeps it out of the model" % name,
-                )
 
     def same(self, a: fx.Node, b: fx.Node) -> bool:
         """The same operation? Tensors that forward makes have other names each time."""
         if all(n.op == "get_attr" and str(n.target).startswith("_tensor_constant") for n in (a, b)):
             return torch.equal(getattr(self.net, str(a.target)), getattr(self.net, str(b.target)))
         return (a.op, str(a.target)) == (b.op, str(b.target))
+
+    def first_name(self, p: torch.Tensor) -> str:
+        """The name of a parameter that a layer has, or else its first one."""
+        names = [name for name, other in self.parameters.items() if other is p]
+        return next((name for name in names if name in self.tensors.values()), names[0])
+
+    def check_sizes(self, one: fx.Graph, other: fx.Graph) -> None:
+        """Code that asks for the size of the batch does the same with any."""
+
+        def words(graph: fx.Graph) -> List[str]:
+            return [n.op + " " + re.sub(r"^_tensor_constant\d+$", "constant", str(n.target)) for n in graph.nodes]
+
+        if words(one) != words(other):
+            self.refuse(
+                forward_at(self.net), "torch.fx cannot follow this: forward does other things with another batch size"
+            )
 
     def check_modes(self, train: fx.Graph, evaluation: fx.Graph) -> None:
         """Training and evaluation do the same but for dropout, which is on in one and off in the other."""
@@ -440,8 +440,17 @@ class Conversion:
             self.refuse(forward_at(self.net), "forward does other things in training than in evaluation")
             return
         for a, b in zip(one, two):
-            if a.target is nn.functional.dropout and drops(b):
+            if a.target in DROPOUTS and drops(b):
                 self.refuse(called_at(a), "dropout: it drops in evaluation, too; give training=self.training")
+            if a.target is nn.functional.batch_norm and [self.trains(n) for n in (a, b)] != [True, False]:
+                self.refuse(called_at(a), "F.batch_norm: give training=self.training, or use nn.BatchNorm2d")
+            if a.target is patterns.ATTEND and patterns.argument(b, 4, "dropout_p", 0.0) != 0:
+                self.refuse(called_at(a), "F.scaled_dot_product_attention: it drops in evaluation, too")
+
+    @staticmethod
+    def trains(node: fx.Node) -> Any:
+        """The argument `training` of functional.batch_norm."""
+        return weights.arguments_of(node, weights.FUNCTIONS[node.target])["training"]
 
     def run(self, graph: fx.Graph, shape: Sequence[int], tokens: bool) -> None:
         (output,) = [n for n in graph.nodes if n.op == "output"]
@@ -458,15 +467,26 @@ class Conversion:
                 needed.update(node.all_input_nodes)
         nodes = [n for n in graph.nodes if n in needed]
         self.order = {n: i for i, n in enumerate(nodes)}
+        weights.find(self, nodes)
         patterns.find(self, nodes)
         for node in nodes:
             self.take(node)
-        if not isinstance(output.args[0], fx.Node) or shape_of(output.args[0]) is None:
+        result = result_of(output)
+        if not isinstance(result, fx.Node) or shape_of(result) is None:
             self.refuse(forward_at(self.net), "forward must return one tensor with the batch as first dimension")
+        elif not self.problems and self.layers and self.source(result) != self.layers[-1]["name"]:
+            self.refuse(forward_at(self.net), "forward must return what its last operation gives")
         if not self.problems and not self.tensors:
             self.refuse(forward_at(self.net), "the network has nothing to train")
         if len(self.layers) > LAYERS_MAX:
             self.refuse("", "%d layers; a job has at most %d" % (len(self.layers), LAYERS_MAX))
+
+
+def result_of(output: fx.Node) -> Any:
+    """What forward returns; of a pair such as (logits, loss) without a loss, the first."""
+    given = output.args[0]
+    first, *rest = given if isinstance(given, tuple) else (given,)
+    return first if all(r is None for r in rest) else given
 
 
 def error_at(error: BaseException) -> str:
@@ -490,13 +510,27 @@ def convert(net: nn.Module, shape: Sequence[int], tokens: bool = False) -> Netwo
         net = nn.Sequential(net)
     c = Conversion(net)
     graphs: List[fx.Graph] = []
+    buffers = {name: b.clone() for name, b in net.named_buffers()}
+    dtype = torch.int64 if tokens else torch.float32
     try:
-        graphs = [graph_of(net, True), graph_of(net, False)]
+        graphs = [graph_of(net, training, torch.zeros(BATCH, *shape, dtype=dtype)) for training in (True, False)]
+        other = graph_of(net, False, torch.zeros(BATCH + 1, *shape, dtype=dtype))
     except Exception as e:  # of torch.fx: what it cannot follow, such as a branch on a value
         c.refuse(error_at(e) or forward_at(net), "torch.fx cannot follow this: %s" % str(e).splitlines()[0])
     if graphs:
         c.check_modes(*graphs)
+        c.check_sizes(graphs[1], other)
         c.run(graphs[0], shape, tokens)
         c.check_rest()
+    with torch.no_grad():
+        for name, b in net.named_buffers():  # a function that works on statistics has moved them
+            b.copy_(buffers[name])
     tensors = {ours: name.partition(".")[2] for ours, name in c.tensors.items()} if alone else c.tensors
-    return Network(c.layers, tensors, c.problems, c.reshaped)
+    same = {name: c.first_name(p) for name, p in c.parameters.items()}
+    same = {name: first for name, first in same.items() if name != first and name not in c.tensors.values()}
+    # Tables and counters: what of them counts is in the operations.
+    stays = [name for name in c.state if name not in c.parameters and name not in c.tensors.values()]
+    if alone:
+        stays = [name.partition(".")[2] for name in stays]
+        same = {name.partition(".")[2]: first.partition(".")[2] for name, first in same.items()}
+    return Network(c.layers, tensors, c.problems, c.reshaped, c.fixed, same, stays)

@@ -17,6 +17,7 @@ import onnxruntime
 import torch
 from torch import nn
 
+import newcomers
 import refusals
 import study
 from fleet import TOP, Fleet, within
@@ -247,7 +248,9 @@ class Convert(unittest.TestCase):
         with torch.no_grad():
             wanted = net.eval()(x.clone())
         session = onnxruntime.InferenceSession(out, providers=["CPUExecutionProvider"])
-        (outputs,) = session.run(None, {session.get_inputs()[0].name: x.float().numpy()})
+        tokens = first["type"] == "embedding"
+        self.assertEqual(session.get_inputs()[0].type, "tensor(int64)" if tokens else "tensor(float)")
+        (outputs,) = session.run(None, {session.get_inputs()[0].name: x.numpy()})
         error = (torch.from_numpy(outputs).reshape(wanted.shape) - wanted).abs().max() / wanted.abs().max()
         self.assertLess(float(error), TOLERANCE)
 
@@ -288,9 +291,7 @@ class Convert(unittest.TestCase):
                 state = net.state_dict()
                 tensors = safetensors.load(os.path.join(target, "init.safetensors"))
                 second = {"second.weight", "out.weight"} if attribute == "Tied" else set()
-                wanted = {
-                    names.get(k, k): v for k, v in state.items() if v.dtype == torch.float32 and k not in second
-                }
+                wanted = {names.get(k, k): v for k, v in state.items() if v.dtype == torch.float32 and k not in second}
                 self.assertEqual(set(tensors), set(wanted))
                 for name, value in wanted.items():
                     self.assertEqual(value.flatten().tolist(), tensors[name].flatten().tolist(), name)
@@ -358,6 +359,7 @@ class Convert(unittest.TestCase):
             names = f.read().split("type_names[] = {", 1)[1].split("};", 1)[0]
         made = {word for case in GOOD.values() for word in case[2].split()}
         made |= {word for case in STUDY.values() for word in case[3].split()}
+        made |= {word for case in newcomers.NETWORKS.values() for word in case[2].split()}
         self.assertEqual({line.split('"')[1] for line in names.splitlines() if '"' in line}, made)
 
     def test_the_id_is_the_one_that_a_coordinator_gives(self):

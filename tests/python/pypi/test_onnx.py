@@ -118,6 +118,33 @@ CASES = {
     "hardswish": ([40], [{"type": "linear", "out": 40}, {"type": "hardswish"}], {}),
     "gelu by tanh": ([40], [{"type": "linear", "out": 40}, {"type": "gelu", "approximate": "tanh"}], {}),
     "relu6": ([40], [{"type": "linear", "out": 40}, {"type": "relu6"}], {}),
+    "leaky_relu and elu": (
+        [40],
+        [
+            {"type": "linear", "out": 40},
+            {"type": "leaky_relu", "slope": 0.2},
+            {"type": "linear", "out": 40},
+            {"type": "elu", "alpha": 1.5},
+        ],
+        {},
+    ),
+    "dropout2d": ([3, 5, 4], [conv("a", 4, 1), {"type": "dropout2d", "rate": 0.3}, {"type": "elu"}], {}),
+    "reverse": ([5, 4], [{"type": "reverse"}, {"type": "lstm", "out": 6}, {"type": "reverse"}], {}),
+    "one row by its mean": ([5, 4], [{"type": "pool_steps", "by": "mean"}, {"type": "linear", "out": 3}], {}),
+    "one row by the largest": ([5, 4], [{"type": "pool_steps", "by": "max"}, {"type": "linear", "out": 3}], {}),
+    "the first row": ([5, 4], [{"type": "pool_steps", "by": "first"}, {"type": "linear", "out": 3}], {}),
+    "the last row": ([5, 4], [{"type": "pool_steps", "by": "last"}, {"type": "linear", "out": 3}], {}),
+    "two ways": (
+        [6],
+        [
+            {"type": "embedding", "name": "words", "vocabulary": 11, "out": 4},
+            {"type": "gru", "name": "there", "out": 5, "output": "last"},
+            {"type": "reverse", "inputs": ["words"]},
+            {"type": "gru", "name": "back", "out": 5, "output": "last"},
+            {"type": "concat", "inputs": ["there", "back"]},
+        ],
+        {},
+    ),
     "groupnorm": ([6, 5, 4], [{"type": "groupnorm", "groups": 3}], {}),
     "groupnorm of a signal": ([6, 5], [{"type": "groupnorm", "groups": 2, "epsilon": 0.01}], {}),
     "groupnorm of what is flat": ([6], [{"type": "groupnorm", "groups": 2}], {}),
@@ -327,7 +354,9 @@ class Onnx(unittest.TestCase):
             x = self.random.normal(size=[batch] + shape).astype("<f4")
             if layers[0]["type"] == "embedding":
                 x = self.random.integers(layers[0]["vocabulary"], size=x.shape).astype("<f4")
-            (theirs,) = session.run(None, {"input": x})
+            tokens = layers[0]["type"] == "embedding"
+            self.assertEqual(session.get_inputs()[0].type, "tensor(int64)" if tokens else "tensor(float)")
+            (theirs,) = session.run(None, {"input": x.astype("<i8") if tokens else x})
             ours = eval_rows(self.dir.name, x)
             self.assertEqual([batch] + list(model_shape(model)), list(theirs.shape))
             np.testing.assert_allclose(
