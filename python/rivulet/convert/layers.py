@@ -192,7 +192,7 @@ def avgpool1d(o: Options) -> List[Layer]:
     return avgpool2d(o, 1)
 
 
-def adaptive_avgpool2d(o: Options, dims: int = 2) -> List[Layer]:
+def adaptive_avgpool2d(o: Options, dims: int = 2, kind: str = "avgpool2d") -> List[Layer]:
     """Windows of one size that do not overlap, if the input's extents are multiples of the output's."""
     if not o.takes(dims + 1):
         return []
@@ -200,11 +200,20 @@ def adaptive_avgpool2d(o: Options, dims: int = 2) -> List[Layer]:
     kernel = [1] * (2 - dims) + [a // b for a, b in extents]
     if any(a % b for a, b in extents):
         o.refuse("from %s to %s: its windows are of different sizes" % (o.shape[1:], o.output[1:]))
-    return [] if kernel == [1, 1] else [{"type": "avgpool2d", "kernel": kernel, "stride": kernel, "padding": [0, 0]}]
+    return [] if kernel == [1, 1] else [{"type": kind, "kernel": kernel, "stride": kernel, "padding": [0, 0]}]
 
 
 def adaptive_avgpool1d(o: Options) -> List[Layer]:
     return adaptive_avgpool2d(o, 1)
+
+
+def adaptive_maxpool2d(o: Options, dims: int = 2) -> List[Layer]:
+    o.only(return_indices=False)
+    return adaptive_avgpool2d(o, dims, "maxpool2d")
+
+
+def adaptive_maxpool1d(o: Options) -> List[Layer]:
+    return adaptive_maxpool2d(o, 1)
 
 
 def reduce(o: Options, by: str) -> List[Layer]:
@@ -379,6 +388,7 @@ _MAX1 = _MAX._replace(build=maxpool1d)
 _AVERAGE1 = Entry(avgpool1d, _POOL + (("ceil_mode", False), ("count_include_pad", True)))
 _ADAPTIVE1 = Entry(adaptive_avgpool1d, (("output_size", REQUIRED),))
 _ADAPTIVE = Entry(adaptive_avgpool2d, (("output_size", REQUIRED),))
+_ADAPTIVE_MAX = Entry(adaptive_maxpool2d, (("output_size", REQUIRED), ("return_indices", False)))
 _MEAN = Entry(mean, (("dim", None), ("keepdim", False), ("dtype", None)))
 _RELU, _RELU_ = Entry(relu, (("inplace", False),)), Entry(relu, in_place=True)
 _CURVES = {
@@ -409,6 +419,8 @@ MODULES: Dict[type, Callable[[Options], List[Layer]]] = {
     nn.AvgPool1d: avgpool1d,
     nn.AdaptiveAvgPool2d: adaptive_avgpool2d,
     nn.AdaptiveAvgPool1d: adaptive_avgpool1d,
+    nn.AdaptiveMaxPool2d: adaptive_maxpool2d,
+    nn.AdaptiveMaxPool1d: adaptive_maxpool1d,
     nn.ReLU: relu,
     nn.ReLU6: relu6,
     nn.Sigmoid: sigmoid,
@@ -452,6 +464,8 @@ FUNCTIONS: Dict[Any, Entry] = {
     torch.max_pool1d: _MAX1,
     functional.avg_pool1d: _AVERAGE1,
     functional.adaptive_avg_pool1d: _ADAPTIVE1,
+    functional.adaptive_max_pool2d: _ADAPTIVE_MAX,
+    functional.adaptive_max_pool1d: _ADAPTIVE_MAX._replace(build=adaptive_maxpool1d),
     functional.relu6: _CURVES["relu6"],
     functional.sigmoid: _CURVES["sigmoid"],
     torch.sigmoid: _CURVES["sigmoid"],

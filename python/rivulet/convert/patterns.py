@@ -175,6 +175,12 @@ class Attention:
                 c.tensors["%s.%s" % (ours, kind)] = "%s.%s" % (name, theirs)
 
 
+def moved(c: Any, node: fx.Node) -> Set[fx.Node]:
+    """What only moves its elements afterwards."""
+    found = {u for u in c.users(node) if moves(u)}
+    return found.union(*(moved(c, u) for u in found))
+
+
 def find_attention(c: Any, node: fx.Node) -> None:
     a = Attention(c, node)
     try:
@@ -184,6 +190,7 @@ def find_attention(c: Any, node: fx.Node) -> None:
     except Refused as e:
         text = str(e)
         c.planned[node] = lambda: c.refuse(c.place_of(node), "F.scaled_dot_product_attention: %s" % text)
+        a.inside |= moved(c, node)
         c.done |= a.inside - {node}
         c.called |= {id(c.modules[str(n.target)]) for n in a.inside if n.op == "call_module"}
         return
@@ -326,7 +333,7 @@ def takes(c: Any, node: fx.Node, key: Any) -> List[fx.Node]:
 def taken(c: Any, node: fx.Node) -> Set[fx.Node]:
     """All operations that take a result out of others."""
     found = {u for u in c.users(node) if u.target is operator.getitem}
-    return found.union(*(taken(c, u) for u in found))
+    return found.union(*(taken(c, u) | moved(c, u) for u in found))
 
 
 def is_max(node: fx.Node) -> bool:

@@ -1,6 +1,8 @@
 """From a PyTorch network to layers: torch.fx gives the operations, `layers` says what stands for each, `patterns` what
 stands for several."""
 
+import contextlib
+import io
 import math
 import operator
 import re
@@ -301,6 +303,7 @@ class Conversion:
         build = layers.lora if layers.is_lora(module) else layers.MODULES.get(type(module))
         if build is None:
             self.called.update(id(m) for m in module.modules())
+            self.done |= patterns.taken(self, node)
             self.refuse(where, what + ": " + layers.HINTS.get(type(module), "the built-in trainer has no such layer"))
             return
         sources = [a for a in node.args if isinstance(a, fx.Node)]
@@ -325,6 +328,9 @@ class Conversion:
         if node.op == "call_function" and node.target in weights.FUNCTIONS:
             weights.call(self, node, what, where)
             return
+        if any(n.op == "get_attr" and str(n.target) in self.parameters for n in node.all_input_nodes):
+            self.own_weights(node, what, where)
+            return
         if entry is None or (entry.build is layers.take_step and shape_of(node.args[0]) is None):
             self.refuse(where, what + ": " + layers.hint(node.target))
             return
@@ -335,7 +341,7 @@ class Conversion:
             given = list(given[0])
         sources = [a for a in given if isinstance(a, fx.Node)]
         if len(sources) != (entry.tensors or len(given)):
-            self.refuse(where, "%s: of numbers, it has no counterpart" % what)
+            self.refuse(where, "%s: of numbers, it has no counterpart; weights before it can hold a factor" % what)
             return
         if entry.build is layers.multiply and math.prod(shape_of(sources[0]) or []) < math.prod(
             shape_of(sources[1]) or []
@@ -351,6 +357,14 @@ class Conversion:
         if entry.in_place or options.get("inplace"):
             self.in_place(node, what, sources[0])
         self.build(node, what, where, entry.build, options, sources)
+
+    def own_weights(self, node: fx.Node, what: str, where: str) -> None:
+        """A parameter that another operation than those of `weights` reads."""
+        names = [str(n.target) for n in node.all_input_nodes if n.op == "get_attr"]
+        self.called.update(id(self.modules.get(name.rpartition(".")[0])) for name in names)
+        hint = "weights are used by layers of torch.nn, such as nn.Linear, and by F.linear and the like"
+        for name in names:
+            self.refuse(where, "self.%s: %s, not by %s" % (name, hint, what))
 
     def largest(self, node: fx.Node, where: str, what: str) -> bool:
         """x.max(dim) gives values and places: of the values amax says the same."""
@@ -455,11 +469,12 @@ class Conversion:
     def run(self, graph: fx.Graph, shape: Sequence[int], tokens: bool) -> None:
         (output,) = [n for n in graph.nodes if n.op == "output"]
         values = patterns.Values(fx.GraphModule(self.net, graph))
-        with torch.no_grad():
-            values.propagate(
-                torch.zeros(BATCH, *shape, dtype=torch.int64 if tokens else torch.float32),
-                *defaults_of(self.net).values(),
-            )
+        try:
+            with torch.no_grad(), contextlib.redirect_stderr(io.StringIO()):  # where it shows its own stack
+                values.propagate(example_of(BATCH, shape, tokens), *defaults_of(self.net).values())
+        except Exception as e:
+            self.refuse(forward_at(self.net), "torch.fx cannot follow this: %s" % str(e).splitlines()[0])
+            return
         self.found, self.constants = values.found, patterns.constants(graph)
         needed = {output}
         for node in reversed(list(graph.nodes)):
@@ -489,6 +504,11 @@ def result_of(output: fx.Node) -> Any:
     return first if all(r is None for r in rest) else given
 
 
+def example_of(count: int, shape: Sequence[int], tokens: bool) -> torch.Tensor:
+    """What a network is followed with: zeros, or tokens that are no padding."""
+    return torch.ones(count, *shape, dtype=torch.int64) if tokens else torch.zeros(count, *shape)
+
+
 def error_at(error: BaseException) -> str:
     """The innermost line of the user's source that an exception came through."""
     tb, where = error.__traceback__, ""
@@ -511,10 +531,9 @@ def convert(net: nn.Module, shape: Sequence[int], tokens: bool = False) -> Netwo
     c = Conversion(net)
     graphs: List[fx.Graph] = []
     buffers = {name: b.clone() for name, b in net.named_buffers()}
-    dtype = torch.int64 if tokens else torch.float32
     try:
-        graphs = [graph_of(net, training, torch.zeros(BATCH, *shape, dtype=dtype)) for training in (True, False)]
-        other = graph_of(net, False, torch.zeros(BATCH + 1, *shape, dtype=dtype))
+        graphs = [graph_of(net, training, example_of(BATCH, shape, tokens)) for training in (True, False)]
+        other = graph_of(net, False, example_of(BATCH + 1, shape, tokens))
     except Exception as e:  # of torch.fx: what it cannot follow, such as a branch on a value
         c.refuse(error_at(e) or forward_at(net), "torch.fx cannot follow this: %s" % str(e).splitlines()[0])
     if graphs:

@@ -124,9 +124,10 @@ def weight_nodes(c: Any, node: fx.Node) -> Optional[Dict[str, fx.Node]]:
 def find(c: Any, nodes: List[fx.Node]) -> None:
     """Marks weights that such calls read: they are no operations of their own."""
     for node in nodes:
-        if node.op != "call_function" or node.target not in FUNCTIONS:
-            continue
-        c.done |= {n for n in node.all_input_nodes if n.op == "get_attr" and str(n.target) in c.state}
+        known = node.op == "call_function" and node.target in FUNCTIONS
+        names = c.state if known else c.parameters
+        if node.op.startswith("call_") and node.op != "call_module":
+            c.done |= {n for n in node.all_input_nodes if n.op == "get_attr" and str(n.target) in names}
 
 
 def call(c: Any, node: fx.Node, what: str, where: str) -> None:

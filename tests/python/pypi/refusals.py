@@ -155,6 +155,14 @@ ROWS_CASES = [
     ("nn.Linear(8, 24)", "x = self.c(attend(torch.relu(self.b(x)), ''))", ATTENDED, r"what one nn\.Linear gives"),
     ("nn.Linear(8, 24, bias=False)", "x = self.c(attend(self.b(x), ''))", ATTENDED, r"both nn\.Linear or none"),
     ("nn.Linear(8, 24)", "x = self.c(attend(self.b(x), 'mixed'))", ATTENDED, r"heads must lie side by side"),
+    ("nn.RNN(8, 4, batch_first=True)", "_, h = self.b(x); x = h[-1]", MADE, r"nn\.RNN\): nn\.GRU and nn\.LSTM"),
+    ("nn.Parameter(torch.ones(8, 3))", "x = x @ self.b", ROWS_DONE, r"self\.b: .*such as nn\.Linear.*, not by matmul"),
+    (
+        "nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)",
+        "x = self.b(x, src_mask=torch.ones(6, 6).tril(1) == 0)",
+        MADE,
+        r"the mask has no counterpart",
+    ),
     ("None", "x = x @ x.transpose(1, 2)", ROWS_DONE, r"write it with nn\.MultiheadAttention"),
 ]
 ROWS_HEAD = """\
