@@ -61,6 +61,7 @@ const struct backend backend_cpu = {
 	[LAYER_ELU] = &slopes_elu_passes,
 	[LAYER_DROPOUT2D] = &elementwise_dropout_passes,
 	[LAYER_REVERSE] = &steps_reverse_passes,
+	[LAYER_SCALE] = &slopes_scale_passes,
 	[LAYER_POOL_STEPS] = &steps_pool_passes},
     .allocate = allocate,
     .cut = cut,

@@ -20,6 +20,8 @@ extern const struct backend_layer activation_relu6_passes, activation_sigmoid_pa
     activation_hardswish_passes;
 /* Below 0: x times the slope; alpha (e^x - 1). */
 extern const struct backend_layer slopes_leaky_relu_passes, slopes_elu_passes;
+/* Times a number. */
+extern const struct backend_layer slopes_scale_passes;
 /* Inputs side by side; the product of two. */
 extern const struct backend_layer join_concat_passes, join_multiply_passes;
 extern const struct backend_layer embedding_passes, embedding_positions_passes;

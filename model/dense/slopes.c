@@ -4,7 +4,8 @@
 #include "lanes.h"
 #include "team.h"
 
-/* LeakyReLU and ELU: curves with a number of the layer's own. The slope is told from y, whose sign is that of x. */
+/* LeakyReLU and ELU: curves with a number of the layer's own; the slope is told from y, whose sign is that of x. And the product with such
+ * a number. */
 struct course {
 	const struct layer *l;
 	struct operands v;
@@ -147,6 +148,53 @@ elu_backward(const struct layer *l, const struct backend_pass *p)
 		run(l, p, TEAM_MOVE, bend_back_piece);
 }
 
+CPU_CLONES static void
+times(float *to, const float *from, size_t n, float by, bool add)
+{
+	if (add) {
+		LANES_FREE
+		for (size_t i = 0; i < n; i++)
+			to[i] += from[i] * by;
+	} else {
+		LANES_FREE
+		for (size_t i = 0; i < n; i++)
+			to[i] = from[i] * by;
+	}
+}
+
+static void
+scale_piece(void *arg, size_t first, size_t count, unsigned lane)
+{
+	const struct course *c = arg;
+
+	(void)lane;
+	times(c->v.y + first, c->v.x[0] + first, count, c->l->spec.alpha, false);
+}
+
+static void
+scale_forward(const struct layer *l, const struct backend_pass *p)
+{
+	run(l, p, TEAM_MOVE, scale_piece);
+}
+
+static void
+scale_back_piece(void *arg, size_t first, size_t count, unsigned lane)
+{
+	const struct course *c = arg;
+
+	(void)lane;
+	times(c->v.dx[0] + first, c->v.dy + first, count, c->l->spec.alpha, c->l->add[0]);
+}
+
+static void
+scale_backward(const struct layer *l, const struct backend_pass *p)
+{
+	if (operands_of(l, p).dx[0])
+		run(l, p, TEAM_MOVE, scale_back_piece);
+}
+
+const struct backend_layer slopes_scale_passes = {
+    .forward = scale_forward, .backward = scale_backward};
 const struct backend_layer slopes_leaky_relu_passes = {
     .forward = leaky_relu_forward, .backward = leaky_relu_backward};
 const struct backend_layer slopes_elu_passes = {.forward = elu_forward, .backward = elu_backward};

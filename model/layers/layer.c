@@ -243,6 +243,7 @@ static const struct {
     [LAYER_ATTENTION] = {layer_sequence_attention, {.reads_input = true}},
     [LAYER_REVERSE] = {layer_sequence_reverse, {0}},
     [LAYER_POOL_STEPS] = {layer_sequence_pool, {0}},
+    [LAYER_SCALE] = {check_same, {.may_alias = true, .turns_sign = true}},
 };
 
 enum err

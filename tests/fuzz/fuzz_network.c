@@ -156,6 +156,8 @@ say_keys(struct writer *w, enum layer_type type)
 		say_word(w, "slope", "0.25", 2);
 	if (type == LAYER_ELU)
 		say_word(w, "alpha", "2", 2);
+	if (type == LAYER_SCALE)
+		say(w, ",\"by\":%s", take(w, 2) ? "-0.5" : "3");
 	if (type == LAYER_POOL_STEPS)
 		say(w, ",\"by\":\"%s\"", pools[take(w, 4)]);
 	if (type == LAYER_CONCAT)

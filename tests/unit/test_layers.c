@@ -119,7 +119,8 @@ activations(void **state)
 	    "{\"type\": \"tanh\"}", "{\"type\": \"gelu\"}",
 	    "{\"type\": \"gelu\", \"approximate\": \"tanh\"}", "{\"type\": \"silu\"}",
 	    "{\"type\": \"hardswish\"}", "{\"type\": \"leaky_relu\", \"slope\": 0.3}",
-	    "{\"type\": \"elu\"}", "{\"type\": \"elu\", \"alpha\": 2}"};
+	    "{\"type\": \"scale\", \"by\": -1.5}", "{\"type\": \"elu\"}",
+	    "{\"type\": \"elu\", \"alpha\": 2}"};
 	char model[1024];
 
 	(void)state;

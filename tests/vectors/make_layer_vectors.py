@@ -284,6 +284,8 @@ def slopes():
         conv2d(2, 4, 3, padding=1), layer("batchnorm", nn.BatchNorm2d(4)), layer("leaky_relu", nn.LeakyReLU()), flatten(), linear(140, 3)], {"classes": 3}
     yield "elu", [5], [linear(5, 19), layer("elu", nn.ELU()), linear(19, 3)], {}
     yield "elu_wide", [5], [linear(5, 19), layer("elu", nn.ELU(2.5), alpha=2.5), linear(19, 3)], {}
+    yield "scale", [2, 5, 7], [
+        conv2d(2, 4, 3), layer("relu", nn.ReLU()), layer("scale", Wrap(lambda x: x * -2.5), by=-2.5), flatten(), linear(60, 3)], {"classes": 3}
     yield "dropout2d", [2, 5, 7], [conv2d(2, 4, 3), layer("dropout2d", nn.Dropout2d(0), rate=0), layer("elu", nn.ELU()), flatten(), linear(60, 3)], {"classes": 3}
 
 

@@ -37,6 +37,7 @@ static const char *const type_names[] = {
     [LAYER_DROPOUT2D] = "dropout2d",
     [LAYER_REVERSE] = "reverse",
     [LAYER_POOL_STEPS] = "pool_steps",
+    [LAYER_SCALE] = "scale",
     [LAYER_TYPES] = NULL,
 };
 static const char *const init_names[] = {[INIT_HE] = "he",
@@ -237,6 +238,21 @@ read_gelu(struct layer_spec *l, struct field *o)
 	l->tanh_form = field_choice(o, "approximate", forms, 0) == 1;
 }
 
+static void
+read_slope(struct layer_spec *l, struct field *o)
+{
+	double most = l->type == LAYER_SCALE ? NET_SPEC_SCALE_MAX : NET_SPEC_SLOPE_MAX;
+	double alpha;
+
+	if (l->type == LAYER_SCALE)
+		alpha = field_double(o, "by", -most, most, FIELD_MUST_DOUBLE);
+	else if (l->type == LAYER_LEAKY_RELU)
+		alpha = field_double(o, "slope", 0, most, 0.01);
+	else
+		alpha = field_double(o, "alpha", 0, most, 1);
+	l->alpha = (float)alpha;
+}
+
 /* Index of an earlier layer by name, LAYER_INPUT for "input", `count` if there is none. */
 static int
 find_layer(const struct layer_spec *layers, size_t count, const char *name)
@@ -359,10 +375,9 @@ read_keys(struct layer_spec *l, struct field *o)
 		read_gelu(l, o);
 		break;
 	case LAYER_LEAKY_RELU:
-		l->alpha = (float)field_double(o, "slope", 0, NET_SPEC_SLOPE_MAX, 0.01);
-		break;
 	case LAYER_ELU:
-		l->alpha = (float)field_double(o, "alpha", 0, NET_SPEC_SLOPE_MAX, 1);
+	case LAYER_SCALE:
+		read_slope(l, o);
 		break;
 	case LAYER_POOL_STEPS:
 		l->pool = (enum layer_pool)field_choice(o, "by", pool_names, FIELD_MUST_CHOICE);

@@ -21,6 +21,7 @@
 #define NET_SPEC_STACK_MAX 4 /* recurrent layers in one */
 #define NET_SPEC_EPSILON_MIN 1e-12
 #define NET_SPEC_RANK_MAX 4096 /* of lora */
+#define NET_SPEC_SCALE_MAX 1e6 /* either sign */
 #define NET_SPEC_ALPHA_MIN 1e-6
 #define NET_SPEC_ALPHA_MAX 1e6
 #define NET_SPEC_SLOPE_MAX 1e3 /* below 0, of leaky_relu and elu */
@@ -60,6 +61,7 @@ enum layer_type {
 	LAYER_DROPOUT2D, /* of whole channels */
 	LAYER_REVERSE, /* a sequence from its last step to its first */
 	LAYER_POOL_STEPS, /* one row of all steps */
+	LAYER_SCALE, /* times a number */
 	LAYER_TYPES
 };
 
@@ -94,7 +96,7 @@ struct layer_spec {
 	uint32_t tied;
 	/* linear: of the product of two matrices, times alpha / rank, that is added to its own; 0: there is none. */
 	uint32_t rank;
-	float alpha; /* also: of elu; of leaky_relu the slope below 0 */
+	float alpha; /* also: of elu; of leaky_relu the slope below 0; what scale multiplies by */
 	bool bias; /* of norms: trained scale and shift */
 	bool last; /* lstm, gru: only the output of the last step */
 	bool causal; /* attention: a step sees itself and what was before it */

@@ -48,6 +48,7 @@ static void (*const layers[LAYER_TYPES])(struct nodes *g) = {
     [LAYER_DROPOUT2D] = pointwise_dropout,
     [LAYER_REVERSE] = plain_reverse,
     [LAYER_POOL_STEPS] = plain_pool_steps,
+    [LAYER_SCALE] = pointwise_scale,
 };
 
 static void

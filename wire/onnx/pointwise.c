@@ -58,6 +58,14 @@ pointwise_elu(struct nodes *g)
 }
 
 void
+pointwise_scale(struct nodes *g)
+{
+	struct nodes_value x = input(g), by = nodes_float(g, "by", nodes_layer(g)->alpha);
+
+	nodes_two(g, "Mul", NULL, &x, &by);
+}
+
+void
 pointwise_dropout(struct nodes *g)
 {
 	one(g, "Identity");

@@ -12,6 +12,7 @@ void pointwise_silu(struct nodes *g);
 void pointwise_hardswish(struct nodes *g);
 void pointwise_leaky_relu(struct nodes *g);
 void pointwise_elu(struct nodes *g);
+void pointwise_scale(struct nodes *g);
 void pointwise_dropout(struct nodes *g); /* which is for training */
 
 #endif

@@ -24,6 +24,7 @@ STACK_MAX = 4
 RANK_MAX = 4096
 DROPOUT_MAX = 0.999
 SLOPE_MAX = 1000
+SCALE_MAX = 1e6
 Layer = Dict[str, Any]
 Shape = Sequence[int]
 
@@ -357,6 +358,18 @@ def multiply(o: Options) -> List[Layer]:
     return [{"type": "multiply"}]
 
 
+def scale(o: Options) -> List[Layer]:
+    """Times a number, or divided by one."""
+    if not 0 < abs(o["by"]) <= SCALE_MAX:
+        o.refuse("by %r: a number other than 0 is taken, of at most %g" % (o["by"], SCALE_MAX))
+    return [] if o["by"] == 1 else [{"type": "scale", "by": o["by"]}]
+
+
+def divide(o: Options) -> List[Layer]:
+    o.refuse("only division by a number has a counterpart")
+    return []
+
+
 def concat(o: Options) -> List[Layer]:
     rank = len(o.shape) + 1
     dim = o["dim"] % rank if isinstance(o["dim"], int) else 0
@@ -397,6 +410,7 @@ _CURVES = {
 _CURVES_ = {kind: Entry(simple(kind), in_place=True) for kind in ("relu6", "sigmoid", "tanh")}
 _GELU = Entry(gelu, (("approximate", "none"),))
 _MULTIPLY, _MULTIPLY_ = Entry(multiply, tensors=2), Entry(multiply, tensors=2, in_place=True)
+_DIVIDE = Entry(divide, tensors=2)
 _CONCAT = Entry(concat, (("dim", 0),), tensors=0)
 _FLATTEN = Entry(flatten, (("start_dim", 0), ("end_dim", -1)))
 _DROPOUT = Entry(dropout, (("p", 0.5), ("training", True), ("inplace", False)))
@@ -407,6 +421,17 @@ _AMAX = Entry(amax, (("dim", None), ("keepdim", False)))
 _STEP = Entry(take_step, (("index", REQUIRED),))
 _ADD, _ADD_ = Entry(add, (("alpha", 1),), tensors=2), Entry(add, (("alpha", 1),), tensors=2, in_place=True)
 _SHAPE, _SAME = Entry(flatten), Entry(identity)
+
+
+def factor(entry: Entry, given: Sequence[Any]) -> Any:
+    """The number that a product or quotient is with; None: there is none."""
+    if entry.build not in (multiply, divide) or len(given) != 2:
+        return None
+    number = [isinstance(g, (int, float)) and not isinstance(g, bool) for g in given]
+    if entry.build is divide:
+        return 1.0 / given[1] if number[1] and given[1] != 0 else None
+    return float(given[number.index(True)]) if any(number) else None
+
 
 # By exact type: what derives from one of these may do anything.
 MODULES: Dict[type, Callable[[Options], List[Layer]]] = {
@@ -481,6 +506,8 @@ FUNCTIONS: Dict[Any, Entry] = {
     torch.mul: _MULTIPLY,
     operator.mul: _MULTIPLY,
     operator.imul: _MULTIPLY_,
+    operator.truediv: _DIVIDE,
+    torch.div: _DIVIDE,
     functional.leaky_relu: _LEAKY,
     functional.leaky_relu_: _LEAKY._replace(in_place=True),
     functional.elu: _ELU,
@@ -509,6 +536,7 @@ METHODS: Dict[str, Entry] = {
     "tanh_": _CURVES_["tanh"],
     "mul": _MULTIPLY,
     "mul_": _MULTIPLY_,
+    "div": _DIVIDE,
     "flatten": _FLATTEN,
     "view": _SHAPE,
     "reshape": _SHAPE,

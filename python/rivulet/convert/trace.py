@@ -340,6 +340,12 @@ class Conversion:
         if entry.tensors == 0 and isinstance(given[0], (list, tuple)):
             given = list(given[0])
         sources = [a for a in given if isinstance(a, fx.Node)]
+        by = layers.factor(entry, given)
+        if by is not None and len(sources) == 1:
+            if entry.in_place:
+                self.in_place(node, what, sources[0])
+            self.build(node, what, where, layers.scale, {"by": by}, sources)
+            return
         if len(sources) != (entry.tensors or len(given)):
             self.refuse(where, "%s: of numbers, it has no counterpart; weights before it can hold a factor" % what)
             return

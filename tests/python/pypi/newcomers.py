@@ -98,7 +98,8 @@ class SmallEncoder(nn.Module):
         self.head = nn.Linear(width, 3)
 
     def forward(self, x):
-        return self.head(self.encoder(self.pos(self.embed(x))).mean(dim=1))
+        x = self.pos(self.embed(x) * math.sqrt(16))
+        return self.head(self.encoder(x).mean(dim=1))
 
 
 class CausalEncoder(nn.Module):
@@ -263,7 +264,11 @@ NETWORKS = {
     "BiLstm": ("7,6", "cross_entropy", "concat linear lstm pool_steps reverse"),
     "QuietDeepLstm": ("7,5", "mse", "linear lstm"),
     "Pooled": ("7,5", "cross_entropy", "concat gru linear pool_steps"),
-    "QuietSmallEncoder": ("9", "cross_entropy", "add attention embedding layernorm linear pool_steps positions relu"),
+    "QuietSmallEncoder": (
+        "9",
+        "cross_entropy",
+        "add attention embedding layernorm linear pool_steps positions relu scale",
+    ),
     "QuietCausalEncoder": ("12", "cross_entropy", "add attention embedding gelu layernorm linear positions"),
     "Discriminator": ("1,16,16", "bce", "batchnorm conv2d flatten leaky_relu"),
     "QuietDropCnn": ("3,8,8", "cross_entropy", "avgpool2d conv2d dropout2d elu flatten leaky_relu linear maxpool2d"),

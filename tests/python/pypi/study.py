@@ -343,20 +343,6 @@ def adapted_dora():
     return adapted(use_dora=True)
 
 
-def adapted_by_hand():
-    """Three Linear and a number."""
-
-    class Hand(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.base, self.a, self.b = nn.Linear(12, 9), nn.Linear(12, 2, bias=False), nn.Linear(2, 9, bias=False)
-
-        def forward(self, x):
-            return self.base(x) + self.b(self.a(x)) * 0.5
-
-    return Hand()
-
-
 class Sentiment(nn.Module):
     def __init__(self):
         super().__init__()

@@ -128,6 +128,7 @@ CASES = {
         ],
         {},
     ),
+    "scale": ([3, 5, 4], [conv("a", 4, 1), {"type": "scale", "by": -1.5}], {}),
     "dropout2d": ([3, 5, 4], [conv("a", 4, 1), {"type": "dropout2d", "rate": 0.3}, {"type": "elu"}], {}),
     "reverse": ([5, 4], [{"type": "reverse"}, {"type": "lstm", "out": 6}, {"type": "reverse"}], {}),
     "one row by its mean": ([5, 4], [{"type": "pool_steps", "by": "mean"}, {"type": "linear", "out": 3}], {}),
