@@ -281,14 +281,15 @@ class Conversion:
             )
 
     def check_module(self, node: fx.Node, module: nn.Module, what: str, where: str) -> None:
-        own = dict(module.named_parameters(recurse=False))
+        own = dict(module.named_parameters(recurse=type(module) in stacks.SEVERAL))
         if own and id(module) in self.called:
             self.refuse(
                 called_at(node) or where,
                 "%s: it is used twice: make two; an nn.Linear may have an earlier one's weight" % what,
             )
         self.called.add(id(module))
-        if any(getattr(module, hooks) for hooks in ("_forward_hooks", "_forward_pre_hooks")):
+        inside = module.modules() if type(module) in stacks.SEVERAL else [module]
+        if any(getattr(m, hooks) for m in inside for hooks in ("_forward_hooks", "_forward_pre_hooks")):
             self.refuse(where, "%s: hooks (weight_norm and spectral_norm are some) have no counterpart" % what)
         for name, p in own.items():
             if p.dtype != torch.float32:
@@ -437,6 +438,10 @@ class Conversion:
             return torch.equal(getattr(self.net, str(a.target)), getattr(self.net, str(b.target)))
         return (a.op, str(a.target)) == (b.op, str(b.target))
 
+    def state_of(self, name: str) -> Any:
+        """The parameter or buffer itself."""
+        return self.parameters[name] if name in self.parameters else self.state.get(name)
+
     def first_name(self, p: torch.Tensor) -> str:
         """The name of a parameter that a layer has, or else its first one."""
         names = [name for name, other in self.parameters.items() if other is p]
@@ -479,7 +484,7 @@ class Conversion:
             with torch.no_grad(), contextlib.redirect_stderr(io.StringIO()):  # where it shows its own stack
                 values.propagate(example_of(BATCH, shape, tokens), *defaults_of(self.net).values())
         except Exception as e:
-            self.refuse(forward_at(self.net), "torch.fx cannot follow this: %s" % str(e).splitlines()[0])
+            self.refuse(forward_at(self.net), "torch.fx cannot follow this: %s" % first_line(e))
             return
         self.found, self.constants = values.found, patterns.constants(graph)
         needed = {output}
@@ -508,6 +513,10 @@ def result_of(output: fx.Node) -> Any:
     given = output.args[0]
     first, *rest = given if isinstance(given, tuple) else (given,)
     return first if all(r is None for r in rest) else given
+
+
+def first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def example_of(count: int, shape: Sequence[int], tokens: bool) -> torch.Tensor:
@@ -541,7 +550,7 @@ def convert(net: nn.Module, shape: Sequence[int], tokens: bool = False) -> Netwo
         graphs = [graph_of(net, training, example_of(BATCH, shape, tokens)) for training in (True, False)]
         other = graph_of(net, False, example_of(BATCH + 1, shape, tokens))
     except Exception as e:  # of torch.fx: what it cannot follow, such as a branch on a value
-        c.refuse(error_at(e) or forward_at(net), "torch.fx cannot follow this: %s" % str(e).splitlines()[0])
+        c.refuse(error_at(e) or forward_at(net), "torch.fx cannot follow this: %s" % first_line(e))
     if graphs:
         c.check_modes(*graphs)
         c.check_sizes(graphs[1], other)

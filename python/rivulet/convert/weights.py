@@ -151,6 +151,11 @@ def call(c: Any, node: fx.Node, what: str, where: str) -> None:
     if ("weight" in values) != ("bias" in values) and form.build in (layers.groupnorm, layers.batchnorm):
         c.refuse(where, "%s: weight and bias, or neither, are taken" % what)
         return
+    used = {id(c.state_of(theirs)) for theirs in c.tensors.values()}
+    lends = {id(p) for p in c.parameters.values() if id(p) in c.lenders} if form.build is layers.linear else set()
+    if any(id(c.state_of(theirs)) in used - lends for theirs in names.values()):
+        c.refuse(where, "%s: its weights are used before: make two; only F.linear may use an earlier weight" % what)
+        return
     before = len(c.layers)
     owner = names.get("weight", node.name).rpartition(".")[0] or names.get("weight", node.name)
     c.build(node, what, where, form.build, options, [source], owner)

@@ -139,6 +139,18 @@ ROWS_CASES = [
     ("nn.Linear(8, 24)", "x = self.c(attend(self.b(x), 'dropout'))", ATTENDED, r"it drops in evaluation, too"),
     ("nn.TransformerEncoderLayer(8, 2, 16)", "x = self.b(x)", MADE, r"batch_first=False: only batch_first=True"),
     (
+        "nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)",
+        "x = self.b(self.b(x))",
+        ROWS_DONE,
+        r"used twice: make two",
+    ),
+    (
+        "nn.Linear(8, 8)",
+        "x = F.linear(self.b(x), self.b.weight, self.b.bias)",
+        ROWS_DONE,
+        r"F?\.?linear: its weights are used before",
+    ),
+    (
         "nn.TransformerEncoderLayer(8, 2, 16, activation=F.selu, batch_first=True)",
         "x = self.b(x)",
         MADE,
