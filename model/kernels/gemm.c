@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "gemm_blas.h"
+#include "gemm_choice.h"
 #include "gemm_inside.h"
 #include "team.h"
 
@@ -10,21 +11,22 @@
 #define STRIPE_TURNED 48 /* rows, each stripe of which packs all of b */
 
 const struct gemm_kernels *
-gemm_kernels_of(enum gemm_arithmetic how)
+gemm_kernels_of(enum gemm_way way)
 {
-	(void)how;
+	bool fused = way == GEMM_FUSED;
+
+	(void)fused;
 #if GEMM_NEON
-	if (how == GEMM_FAST)
+	if (fused)
 		return &gemm_neon_fused_kernels;
 #endif
 #if GEMM_X86
-	if (how == GEMM_FAST && __builtin_cpu_supports("avx512f"))
-		return &gemm_avx512_fused_kernels;
-	if (how == GEMM_FAST && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+	unsigned bits = gemm_choice_bits();
+	if (bits >= 512 && __builtin_cpu_supports("avx512f"))
+		return fused ? &gemm_avx512_fused_kernels : &gemm_avx512_kernels;
+	if (fused && bits >= 256 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
 		return &gemm_avx2_fused_kernels;
-	if (__builtin_cpu_supports("avx512f"))
-		return &gemm_avx512_kernels;
-	if (__builtin_cpu_supports("avx2"))
+	if (bits >= 256 && __builtin_cpu_supports("avx2"))
 		return &gemm_avx2_kernels;
 #endif
 	return &gemm_plain_kernels;
@@ -34,17 +36,17 @@ gemm_kernels_of(enum gemm_arithmetic how)
 struct stripes {
 	const struct gemm *g;
 	size_t unit, units, count;
-	bool dot, columns, blas;
+	enum gemm_way way;
+	bool dot, columns;
 };
 
 static void
 multiply(const struct stripes *s, const struct gemm *g)
 {
-	if (s->blas)
+	if (s->way == GEMM_OPENBLAS)
 		gemm_blas(g, s->dot);
 	else
-		(s->dot ? gemm_kernels_of(g->arithmetic)->dot
-			: gemm_kernels_of(g->arithmetic)->outer)(g);
+		(s->dot ? gemm_kernels_of(s->way)->dot : gemm_kernels_of(s->way)->outer)(g);
 }
 
 static void
@@ -92,17 +94,16 @@ cut_blas(struct stripes *s)
 	const struct gemm *g = s->g;
 	size_t most = (size_t)team_active(g->team) * GEMM_BLAS_EACH;
 
-	s->blas = true;
 	s->unit = GEMM_BLAS_ROWS;
 	s->units = g->m <= GEMM_BLAS_MOST ? g->m / s->unit : 1;
 	return gemm_least(most, s->units / (GEMM_BLAS_STRIPE / (g->n * g->k * s->unit) + 1));
 }
 
 static void
-run(const struct gemm *g, bool dot)
+run(const struct gemm *g, bool dot, enum gemm_way way)
 {
-	struct stripes s = {.g = g, .dot = dot};
-	size_t most = gemm_blas_takes(g) ? cut_blas(&s) : cut(&s);
+	struct stripes s = {.g = g, .dot = dot, .way = way};
+	size_t most = way == GEMM_OPENBLAS ? cut_blas(&s) : cut(&s);
 
 	s.count = team_pieces(g->team, (double)g->m * (double)g->n * (double)g->k, most);
 	if (s.count > 1)
@@ -111,55 +112,80 @@ run(const struct gemm *g, bool dot)
 		multiply(&s, g);
 }
 
-void
-gemm_outer(const struct gemm *g)
-{
-	run(g, false);
-}
-
 /* Of many rows a sum in one lane is quicker than in sixteen, and unlike OpenBLAS's cut without end; not so where it walks through a b that
  * is larger than caches. */
 void
-gemm_dot(const struct gemm *g)
+gemm_run(const struct gemm *g, bool dot, enum gemm_way way)
 {
 	struct gemm turned = *g;
 
+	turned.turned |= dot && way == GEMM_FUSED && g->k < GEMM_DOT_BLOCK && gemm_blocks_pay(g);
+	run(&turned, dot && !turned.turned, way);
+}
+
+void
+gemm_outer(const struct gemm *g)
+{
+	gemm_run(g, false, gemm_choice_way(g, false));
+}
+
+void
+gemm_dot(const struct gemm *g)
+{
 	assert(g->a_col == 1 && !g->b_at && !g->packed && !g->chain && !g->before);
-	turned.turned = g->arithmetic == GEMM_FAST && g->k < GEMM_DOT_BLOCK && gemm_blocks_pay(g);
-	run(&turned, !turned.turned);
+	gemm_run(g, true, gemm_choice_way(g, true));
+}
+
+bool
+gemm_slabs(enum gemm_arithmetic how, size_t m, size_t n, size_t k)
+{
+	const struct gemm g = {
+	    .m = m, .n = n, .k = k, .a_row = k, .a_col = 1, .b_row = n, .c_row = n};
+
+	return how == GEMM_MIXED ||
+	    (gemm_choice_way_of(how, GEMM_SLABS) == GEMM_OPENBLAS && gemm_blas_can(&g));
+}
+
+static const struct gemm_kernels *
+of_spots(enum gemm_arithmetic how, size_t width)
+{
+	return gemm_kernels_of(
+	    gemm_choice_way_of(how, width <= GEMM_NARROW ? GEMM_SPOTS_NARROW : GEMM_SPOTS));
 }
 
 void
 gemm_gather(enum gemm_arithmetic how, float *to, const float *rows, const struct gemm_spots *s,
     size_t width)
 {
-	gemm_kernels_of(how)->gather(to, rows, s, width);
+	of_spots(how, width)->gather(to, rows, s, width);
 }
 
 void
 gemm_scatter(enum gemm_arithmetic how, float *rows, const float *from, const struct gemm_spots *s,
     size_t width)
 {
-	gemm_kernels_of(how)->scatter(rows, from, s, width);
+	of_spots(how, width)->scatter(rows, from, s, width);
 }
 
 size_t
 gemm_find(enum gemm_arithmetic how, uint32_t *at, float *value, const float *from,
     const uint32_t *places, size_t n)
 {
-	return gemm_kernels_of(how)->find(at, value, from, places, n);
+	return gemm_kernels_of(gemm_choice_way_of(how, GEMM_SPOTS))
+	    ->find(at, value, from, places, n);
 }
 
 void
 gemm_dots(enum gemm_arithmetic how, float *lanes, const float *a, const float *b,
     const uint32_t *b_at, size_t k, size_t n)
 {
+	const struct gemm_kernels *kernels = gemm_kernels_of(gemm_choice_way_of(how, GEMM_LANES));
 	size_t whole = n - n % 16;
 	float last[16] = {0};
 
-	gemm_kernels_of(how)->dots(lanes, a, b, b_at, k, whole);
+	kernels->dots(lanes, a, b, b_at, k, whole);
 	if (whole == n)
 		return;
 	memcpy(last, a + whole, (n - whole) * sizeof(float));
-	gemm_kernels_of(how)->dots(lanes, last, b + whole, b_at, k, 16);
+	kernels->dots(lanes, last, b + whole, b_at, k, 16);
 }

@@ -74,6 +74,10 @@ void gemm_pack(struct gemm *g, float *to, bool turned);
 #define GEMM_DOT_BLOCK 1024
 void gemm_dot(const struct gemm *g);
 
+/* Should the rows of a convolution, whose product of one example has these sides, be laid out for OpenBLAS? Otherwise they are read where they
+ * lie, or several examples at once. */
+bool gemm_slabs(enum gemm_arithmetic how, size_t m, size_t n, size_t k);
+
 /* The elements of a sparse vector: value[i] belongs to the row that begins at `at[i]`. */
 struct gemm_spots {
 	size_t count;

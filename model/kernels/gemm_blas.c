@@ -4,6 +4,9 @@
 #include <cblas.h>
 #include <limits.h>
 #include <pthread.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -12,6 +15,28 @@ use_one_thread(void)
 {
 	openblas_set_num_threads(1);
 }
+
+/* OpenBLAS's kernels for AVX (Sandy Bridge) leave the upper halves of vectors in use, and code without AVX is five times as slow until somebody
+ * clears them. */
+#if defined(__x86_64__)
+__attribute__((target("avx"))) static void
+clear_upper_halves(void)
+{
+	_mm256_zeroupper();
+}
+
+static void
+leave_blas(void)
+{
+	if (__builtin_cpu_supports("avx"))
+		clear_upper_halves();
+}
+#else
+static void
+leave_blas(void)
+{
+}
+#endif
 
 static bool
 is_large(const struct gemm *g)
@@ -25,19 +50,11 @@ is_large(const struct gemm *g)
 	return g->m * g->n >= GEMM_BLAS_WORK / g->k;
 }
 
-/* Ours that fuse are as quick as OpenBLAS, or all but, unless sums are long; and threads share them where OpenBLAS's cannot be cut. */
-static bool
-is_ours(const struct gemm *g)
-{
-	return g->arithmetic == GEMM_EXACT || g->own || g->turned ||
-	    (g->arithmetic == GEMM_FAST && (g->k < GEMM_BLAS_LONG || g->m < 2 * GEMM_BLAS_ROWS));
-}
-
 bool
-gemm_blas_takes(const struct gemm *g)
+gemm_blas_can(const struct gemm *g)
 {
 	/* a is row by row or column by column; anything else has no name in BLAS. */
-	return !is_ours(g) && !g->b_at && !g->chain && is_large(g) &&
+	return !g->own && !g->turned && !g->packed && !g->b_at && !g->chain && is_large(g) &&
 	    (g->a_col == 1 || g->a_row == 1);
 }
 
@@ -54,4 +71,5 @@ gemm_blas(const struct gemm *g, bool dot)
 	cblas_sgemm(CblasRowMajor, across ? CblasTrans : CblasNoTrans,
 	    dot ? CblasTrans : CblasNoTrans, (int)g->m, (int)g->n, (int)g->k, g->alpha, g->a,
 	    (int)(across ? g->a_col : g->a_row), g->b, (int)g->b_row, beta, g->c, (int)g->c_row);
+	leave_blas();
 }

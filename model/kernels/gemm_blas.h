@@ -6,11 +6,11 @@
 
 /*
  * Large products go to OpenBLAS, whose own threads are off: it uses fused multiply-add. Skinny ones, those that say `own`, and all that must be exact, stay
- * with our own kernels; of fast ones, also those whose sums are not long, at which ours that fuse reach 95 % of it and more, and those of few rows.
+ * with our own kernels; of fast ones, those of classes at which ours are quicker here (gemm_choice.h).
  */
 #define GEMM_BLAS_SIDE 24 /* the shortest side */
 #define GEMM_BLAS_WORK ((size_t)1 << 19) /* m * n * k from which OpenBLAS is used */
-#define GEMM_BLAS_LONG 512 /* k from which OpenBLAS has fast products */
+#define GEMM_BLAS_LONG 512 /* k from which fast products are of a class of their own */
 
 /* Several threads may take stripes of rows: each a multiple of so many, but the last, and of so many multiply-adds, which leaves every
  * element in a tile of the same shape, above what some processors' OpenBLAS does by kernels for small products. Not cut are columns, and
@@ -21,8 +21,8 @@
 /* Stripes for each thread at most, as each packs the whole of b again. */
 #define GEMM_BLAS_EACH 2
 
-/* Whether OpenBLAS has the product. */
-bool gemm_blas_takes(const struct gemm *g);
+/* Whether OpenBLAS can have the product, and is worth a call. */
+bool gemm_blas_can(const struct gemm *g);
 /* dot: b holds rows of length k (transposed). */
 void gemm_blas(const struct gemm *g, bool dot);
 

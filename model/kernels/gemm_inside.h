@@ -1,6 +1,6 @@
 #ifndef GEMM_INSIDE_H
 #define GEMM_INSIDE_H
-#include "gemm.h"
+#include "gemm_choice.h"
 #include "lanes.h"
 
 /* Columns of a panel of a packed b: element (p, j) at b[j / 16 * 16 * k + p * 16 + j % 16]; the last panel is filled up with zeros. */
@@ -57,8 +57,10 @@ struct gemm_kernels {
 	    float *lanes, const float *a, const float *b, const uint32_t *b_at, size_t k, size_t n);
 };
 
-/* The best of this machine's. */
-const struct gemm_kernels *gemm_kernels_of(enum gemm_arithmetic how);
+/* Ours of this machine's widest vectors: those that fuse if there are any. */
+const struct gemm_kernels *gemm_kernels_of(enum gemm_way way);
+/* gemm_outer or gemm_dot, that way, which the product's class must be able to go. */
+void gemm_run(const struct gemm *g, bool dot, enum gemm_way way);
 
 /* -DGEMM_X86=0 -DGEMM_NEON=0 builds the plain kernels alone: for checking that they agree with the others. */
 #if !defined(GEMM_X86) && defined(__x86_64__)

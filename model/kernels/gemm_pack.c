@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "cpu.h"
-#include "gemm_blas.h"
+#include "gemm_choice.h"
 #include "gemm_inside.h"
 #include "runs.h"
 
@@ -63,7 +63,7 @@ gemm_pack_panels(float *to, const struct gemm *g, bool turned)
 void
 gemm_pack(struct gemm *g, float *to, bool turned)
 {
-	g->packed = !gemm_blas_takes(g);
+	g->packed = gemm_choice_way(g, false) != GEMM_OPENBLAS;
 	if (g->packed)
 		gemm_pack_panels(to, g, turned);
 	else if (turned)

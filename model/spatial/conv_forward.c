@@ -190,12 +190,19 @@ forward_rows(const struct course *c, float *work, float *y)
 		}
 }
 
-/* Long rows of stride 1 need not be laid out in a slab, and slabs go to OpenBLAS in mixed networks. */
+static bool
+has_slabs(const struct layer *l, const struct backend_pass *pass)
+{
+	return gemm_slabs(
+	    pass->arithmetic, l->out.c, (size_t)l->out.h * l->out.w, l->param[PARAM_WEIGHT].fan_in);
+}
+
+/* Long rows of stride 1 need not be laid out in a slab, if slabs are not OpenBLAS's. */
 static bool
 has_rows(const struct layer *l, const struct backend_pass *pass)
 {
-	return pass->arithmetic != GEMM_MIXED && !conv_dense_is_point(l) &&
-	    l->spec.stride[1] == 1 && l->out.w >= GEMM_PAST;
+	return !has_slabs(l, pass) && !conv_dense_is_point(l) && l->spec.stride[1] == 1 &&
+	    l->out.w >= GEMM_PAST;
 }
 
 static void
@@ -321,7 +328,7 @@ conv_forward_run(const struct layer *l, const struct backend_pass *pass, struct 
 	if (!conv_forward_plan(&c.f, l))
 		return;
 	c.rows = has_rows(l, pass);
-	if (c.f.joined == 1 || pass->arithmetic == GEMM_MIXED) {
+	if (c.f.joined == 1 || has_slabs(l, pass)) {
 		team_run(team, pass->n, forward_example, &c);
 		return;
 	}

@@ -2,6 +2,10 @@
  * [THREADS=N] [ARITHMETIC=exact|fast] bench_train [SECONDS [NAME BATCH]]: training speed of the built-in trainer, one thread or more: forward, loss, backward and SGD
  * step per batch over examples that already lie in memory. One line per case, each measured in a process of its own so that
  * its memory is its own: what is anonymous when the last step is done, of which nothing was given back before.
+ *
+ * ARITHMETIC=both: one thread, steps of the two kinds in turn in one process, judged by the time that their thread had a processor, so that
+ * a busy machine hurts both alike; prints how many times as fast "fast" is as what the job's layers get without the key. Its kernels are
+ * measured, if RIVULET_KERNELS does not force them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +15,7 @@
 #include <unistd.h>
 
 #include "contention.h"
+#include "gemm_choice.h"
 #include "net.h"
 #include "preset.h"
 #include "prng.h"
@@ -123,6 +128,15 @@ measure(struct net *net, const struct net_update *how, uint32_t batch, double se
 	return (double)done / used;
 }
 
+static double
+processor_time(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 /* Kilobytes. */
 static double
 anonymous(void)
@@ -139,8 +153,9 @@ anonymous(void)
 	return kb;
 }
 
+/* arithmetic NULL: without the key. */
 static enum err
-read_recipe(struct recipe *out, size_t index, struct why *why)
+read_recipe(struct recipe *out, size_t index, const char *arithmetic, struct why *why)
 {
 	struct json *doc = json_object(), *model = NULL, *data = NULL, *settings = NULL;
 	const char *text = cases[index].model;
@@ -159,8 +174,8 @@ read_recipe(struct recipe *out, size_t index, struct why *why)
 		json_add_string(optimizer, "name", "sgd");
 		json_add(local, "optimizer", optimizer);
 		json_add_u64(local, "epochs", 1);
-		if (getenv("ARITHMETIC"))
-			json_add_string(local, "arithmetic", getenv("ARITHMETIC"));
+		if (arithmetic)
+			json_add_string(local, "arithmetic", arithmetic);
 		json_add(doc, "local", local);
 		e = recipe_parse(out, doc, true, why);
 	}
@@ -176,7 +191,7 @@ run(size_t index, uint32_t batch, double seconds)
 	struct examples examples;
 	struct net *net = NULL;
 	struct why why = {""};
-	enum err e = read_recipe(&recipe, index, &why);
+	enum err e = read_recipe(&recipe, index, getenv("ARITHMETIC"), &why);
 
 	struct team *team = NULL;
 	if (!e)
@@ -222,6 +237,106 @@ run(size_t index, uint32_t batch, double seconds)
 	return rate > 0 ? 0 : 1;
 }
 
+/* --- both kinds in turn */
+
+/* A step of each kind at a time would measure cold caches: slices are of some steps, and of a hundredth of a second or more. */
+#define SLICE 0.01
+#define SLICES_MOST 4096
+
+struct side {
+	struct recipe recipe;
+	struct net *net;
+	double each[SLICES_MOST]; /* seconds of a step, by slice */
+	size_t at;
+};
+
+static enum err
+make_side(struct side *s, size_t index, uint32_t batch, const char *arithmetic, struct why *why)
+{
+	enum err e = read_recipe(&s->recipe, index, arithmetic, why);
+	const struct net_part whole = {.spec = &s->recipe.net,
+	    .classes = s->recipe.data.class_count,
+	    .last = s->recipe.net.layer_count,
+	    .max_batch = batch,
+	    .contexts = 1,
+	    .train = true};
+
+	if (!e)
+		e = net_new_part(&s->net, &whole, why);
+	if (!e)
+		e = net_prepare(s->net, &(struct net_update){.rate = 0.01f}, why);
+	if (!e)
+		net_init(s->net, 1);
+	return e;
+}
+
+static double
+slice(struct side *s, uint32_t batch, const struct examples *e)
+{
+	struct net_result result;
+	double began = processor_time(), used = 0;
+	size_t steps = 0;
+
+	for (; used < SLICE; steps++) {
+		if (net_step(s->net,
+			&(struct net_batch){.x = e->x + s->at * net_inputs(s->net),
+			    .labels = e->labels + s->at * net_labels(s->net),
+			    .n = batch},
+			&(struct net_update){.rate = 0.01f}, &result))
+			return -1;
+		s->at = s->at + 2 * batch <= EXAMPLES ? s->at + batch : 0;
+		used = processor_time() - began;
+	}
+	return used / (double)steps;
+}
+
+static int
+by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* A quarter of the slices is quicker: other work does not reach these. */
+static double
+quartile(double *list, size_t n)
+{
+	qsort(list, n, sizeof(*list), by_size);
+	return list[n / 4];
+}
+
+static int
+run_both(size_t index, uint32_t batch, double seconds)
+{
+	static struct side side[2];
+	static struct gemm_times times;
+	struct examples examples;
+	struct gemm_choice choice;
+	struct why why = {""};
+	enum err e = gemm_choice_measure(&choice, &times);
+
+	if (!e)
+		gemm_choice_set(&choice);
+	for (size_t i = 0; !e && i < 2; i++)
+		e = make_side(&side[i], index, batch, i ? "fast" : NULL, &why);
+	if (e) {
+		fprintf(stderr, "bench_train: %s: %s\n", cases[index].name, why.text);
+		return 1;
+	}
+	fill(&examples, side[0].net);
+	size_t n = 0;
+	for (double end = processor_time() + seconds; n < 3 || processor_time() < end; n++)
+		for (size_t i = 0; i < 2 && n < SLICES_MOST; i++)
+			side[i].each[n] = slice(&side[i], batch, &examples);
+	n = n < SLICES_MOST ? n : SLICES_MOST;
+	double plain = quartile(side[0].each, n), fast = quartile(side[1].each, n);
+	printf("both %s batch %u: fast %.3f of %.4g samples/s\n", cases[index].name, batch,
+	    plain / fast, batch / plain);
+	fflush(stdout);
+	return plain > 0 && fast > 0 ? 0 : 1;
+}
+
 static bool
 wanted(int argc, char **argv, size_t index, uint32_t batch)
 {
@@ -234,6 +349,8 @@ int
 main(int argc, char **argv)
 {
 	double seconds = argc > 1 ? atof(argv[1]) : 1;
+	const char *arithmetic = getenv("ARITHMETIC");
+	bool both = arithmetic && strcmp(arithmetic, "both") == 0;
 	int failed = 0;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
@@ -244,7 +361,7 @@ main(int argc, char **argv)
 				continue;
 			pid_t child = fork();
 			if (child == 0)
-				_exit(run(i, batch, seconds));
+				_exit((both ? run_both : run)(i, batch, seconds));
 			if (child < 0 || waitpid(child, &status, 0) < 0 || status != 0)
 				failed = 1;
 		}

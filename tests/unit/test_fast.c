@@ -105,7 +105,7 @@ gradient_of(size_t i, const struct how *how, size_t *count)
 static void
 near(void **state)
 {
-	bool fuses = gemm_kernels_of(GEMM_FAST) != gemm_kernels_of(GEMM_EXACT);
+	bool fuses = gemm_kernels_of(GEMM_FUSED) != gemm_kernels_of(GEMM_ROUNDED);
 
 	(void)state;
 	if (MOST_THREADS == 2)
@@ -148,10 +148,52 @@ any_threads(void **state)
 	}
 }
 
+static void
+take(const char *words)
+{
+	struct gemm_choice choice = gemm_choice_usual();
+
+	assert_int_equal(gemm_choice_read(&choice, words, NULL), ERR_OK);
+	gemm_choice_set(&choice);
+}
+
+/* Whatever was quickest on a machine: near, and the same with any number of threads. */
+static void
+any_kernels(void **state)
+{
+	static const char *const all[] = {
+	    "rounded", "openblas", "rounded openblas", "slabs=openblas"};
+
+	(void)state;
+	for (size_t i = 0; i < CASES && cases[i].arithmetic == ARITHMETIC_FAST; i++) {
+		size_t n;
+		float *exact = gradient_of(i, &(struct how){ARITHMETIC_EXACT, 1, false}, &n);
+		for (size_t k = 0; k < sizeof(all) / sizeof(*all); k++) {
+			float largest = 0, apart = 0;
+			take(all[k]);
+			float *one = gradient_of(i, &(struct how){ARITHMETIC_FAST, 1, false}, &n);
+			float *some =
+			    gradient_of(i, &(struct how){ARITHMETIC_FAST, MOST_THREADS, true}, &n);
+			for (size_t j = 0; j < n; j++) {
+				largest = fmaxf(largest, fabsf(exact[j]));
+				apart = fmaxf(apart, fabsf(exact[j] - one[j]));
+			}
+			assert_true(largest > 0 && apart < 1e-5f * largest);
+			assert_memory_equal(one, some, n * sizeof(float));
+			assert_true(k > 0 || memcmp(one, exact, n * sizeof(float)) == 0);
+			free(one);
+			free(some);
+		}
+		free(exact);
+	}
+	take("usual");
+}
+
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(near), cmocka_unit_test(any_threads)};
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(near), cmocka_unit_test(any_threads), cmocka_unit_test(any_kernels)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,7 +43,7 @@ plus(bool fused, float sum, float x, float y)
 static bool
 fuses(enum gemm_arithmetic how)
 {
-	return gemm_kernels_of(how) != gemm_kernels_of(GEMM_EXACT);
+	return how == GEMM_FAST && gemm_kernels_of(GEMM_FUSED) != gemm_kernels_of(GEMM_ROUNDED);
 }
 
 static void
