@@ -184,11 +184,11 @@ train(struct agent *a, struct why *why)
 {
 	struct work *w = device_task(a->r);
 	const struct settings *settings = device_settings(a->r);
-	const struct recipe *recipe = &w->task.recipe;
-	struct stock_item *item = stock_find(&a->stock, recipe->data.name);
+	struct stock_item *item = stock_find(&a->stock, w->task.recipe.data.name);
 	struct trainer_in in = {.work = w,
 	    .settings = settings,
 	    .home = device_home(a->r),
+	    .kernels = device_home(a->r),
 	    .apart = a->nursery->apart,
 	    .device = session_device(device_session(a->r)),
 	    .spawner = &a->spawner,

@@ -5,6 +5,7 @@
 #include "backoff.h"
 #include "contention.h"
 #include "cpu.h"
+#include "kernel_choice.h"
 #include "net.h"
 #include "team.h"
 #include "train.h"
@@ -273,6 +274,8 @@ make_whole(struct training *t, struct net_part *whole, struct why *why)
 	const struct settings *settings = t->in->settings;
 	unsigned threads = t->in->threads > 0 ? t->in->threads : trainer_builtin_threads(settings);
 
+	if (whole->spec->arithmetic == ARITHMETIC_FAST)
+		kernel_choice_ready(t->in->kernels);
 	whole->max_bytes = settings->memory_bytes;
 	for (;; threads /= 2) {
 		enum err e = team_new(&t->team, threads);

@@ -4,6 +4,7 @@
 
 #include "after_file.h"
 #include "companions.h"
+#include "kernel_choice.h"
 #include "program.h"
 #include "report_file.h"
 #include "task_directory.h"
@@ -17,6 +18,18 @@ struct external {
 	bool asked; /* it was told to finish */
 };
 
+/* `rivulet trainer` makes the same network as the agent, and takes the same kernels: nobody but the agent can write to the home. */
+static const char *
+kernels_of(const struct trainer_in *in)
+{
+	const struct recipe *recipe = &in->work->task.recipe;
+
+	if (recipe->net.layer_count == 0 || recipe->net.arithmetic != ARITHMETIC_FAST)
+		return "";
+	kernel_choice_ready(in->kernels);
+	return kernel_choice_text();
+}
+
 static enum err
 prepare(struct external *x, struct why *why)
 {
@@ -29,6 +42,7 @@ prepare(struct external *x, struct why *why)
 	    .device = x->in->device,
 	    .seconds = x->in->seconds,
 	    .all = x->in->all,
+	    .kernels = kernels_of(x->in),
 	    .examples_id = x->in->examples_id};
 	enum err e = task_directory_make(&x->dir, &from, why);
 	/* What the system keeps from this user is as good as read-only. */

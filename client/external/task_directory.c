@@ -358,6 +358,7 @@ fill(struct task_directory *d, const struct task_directory_options *from, struct
 	    .data = from->data,
 	    .device = from->device,
 	    .threads = from->settings->threads,
+	    .kernels = from->kernels,
 	    .seconds = from->seconds,
 	    .examples = examples,
 	    .base = base,

@@ -50,6 +50,7 @@ struct task_directory_options {
 	const uint8_t *device; /* 32 bytes */
 	double seconds; /* time budget; <= 0: none */
 	uint64_t all; /* the two were drawn of so many examples; 0: they were not */
+	const char *kernels; /* for task.json; may be NULL */
 	char *examples_id; /* as in examples_file.h; may be NULL */
 };
 

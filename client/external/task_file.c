@@ -89,6 +89,8 @@ put_keys(struct json *doc, const struct task_file *f)
 	json_add_u64(doc, "local_seed", seed % JSON_INT_MAX);
 	json_add_double(doc, "rate", work_rate(w));
 	json_add_u64(doc, "threads", f->threads);
+	if (f->kernels && *f->kernels)
+		json_add_string(doc, "kernels", f->kernels);
 }
 
 enum err

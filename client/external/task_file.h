@@ -9,6 +9,7 @@ struct task_file {
 	const struct settings_data *data; /* what the owner says of the data set; may be NULL */
 	const uint8_t *device; /* 32 bytes */
 	uint64_t threads;
+	const char *kernels; /* kernel_choice.h's text; NULL or "": none is told */
 	double seconds; /* time budget; <= 0: none is told */
 	const char *examples, *base; /* paths */
 	const char *local, *variates, *validation, *share; /* paths; "": there are none */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "file.h"
+#include "kernel_choice.h"
 #include "preset.h"
 #include "take.h"
 #include "tensors.h"
@@ -37,6 +38,8 @@ cmd_network_new(struct net **out, const struct recipe *r, uint32_t batch, struct
 	if (r->net.layer_count == 0)
 		return err_set(why, ERR_INVALID,
 		    "the job has no layers: its network is known to its trainer alone");
+	if (r->net.arithmetic == ARITHMETIC_FAST)
+		kernel_choice_ready(NULL);
 	return net_new(out, &r->net, classes, batch, false, 0, why);
 }
 

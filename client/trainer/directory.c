@@ -9,6 +9,7 @@
 #include "file.h"
 #include "hex.h"
 #include "identity.h"
+#include "kernel_choice.h"
 #include "num.h"
 #include "tensors.h"
 
@@ -238,6 +239,7 @@ static enum err
 read_keys(struct directory *d, const struct json *doc, struct why *why)
 {
 	const char *device = json_string(json_get(doc, "device"));
+	const char *kernels = json_string(json_get(doc, "kernels"));
 	uint64_t threads = 0;
 
 	if (!device || strlen(device) != 64 ||
@@ -246,6 +248,8 @@ read_keys(struct directory *d, const struct json *doc, struct why *why)
 		    "task.json names no device: the agent is older than this program");
 	(void)json_double(json_get(doc, "seconds"), &d->seconds);
 	(void)json_u64(json_get(doc, "threads"), &threads);
+	if (kernels)
+		(void)kernel_choice_take(kernels);
 	enum err e = settings_parse(&d->settings, "", "", 0, why);
 	if (!e)
 		d->settings->threads = threads;
