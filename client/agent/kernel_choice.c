@@ -79,14 +79,18 @@ say_cpu(struct text *t)
 	say(t, "\n");
 }
 
+/* given: by another process of this machine, whose environment may make OpenBLAS work for another processor. */
 static void
-say_head(struct text *t)
+say_head(struct text *t, bool given)
 {
-	char machine[LINE_ROOM];
+	char blas[LINE_ROOM];
 
-	gemm_choice_machine(machine, sizeof(machine));
-	say(t, "rivulet kernels 1\nversion %s\nmachine %s\n", RIVULET_VERSION, machine);
+	gemm_choice_blas(blas, sizeof(blas));
+	say(t, "rivulet kernels 1\nversion %s\nvectors %s\n", RIVULET_VERSION,
+	    gemm_choice_vectors());
 	say_cpu(t);
+	if (!given)
+		say(t, "blas %s\n", blas);
 }
 
 /* --- the choice, the times and the sum */
@@ -127,7 +131,7 @@ say_sum(struct text *t)
 
 /* Whole, and of this machine and version: then the ways are in *choice. */
 static bool
-read_text(struct gemm_choice *choice, const char *text, size_t len)
+read_text(struct gemm_choice *choice, const char *text, size_t len, bool given)
 {
 	static const char sum[] = "\nsha256 ";
 	const char *end = len <= KERNEL_CHOICE_MAX ? strstr(text, sum) : NULL;
@@ -137,10 +141,12 @@ read_text(struct gemm_choice *choice, const char *text, size_t len)
 		return false;
 	say(&whole, "%.*s\n", (int)(end - text), text);
 	say_sum(&whole);
-	say_head(&head);
+	say_head(&head, given);
 	if (strcmp(whole.data, text) != 0 || strncmp(text, head.data, head.len) != 0)
 		return false;
 	const char *line = text + head.len;
+	if (given)
+		line += strcspn(line, "\n") + 1;
 	char own[KERNEL_CHOICE_MAX + 1];
 	snprintf(own, sizeof(own), "%.*s", (int)strcspn(line, "\n"), line);
 	*choice = gemm_choice_usual();
@@ -181,7 +187,7 @@ read_kept(struct gemm_choice *choice, const char *directory)
 	snprintf(path, sizeof(path), "%s/%s", directory, KERNEL_CHOICE_FILE);
 	if (!*directory || file_read(path, KERNEL_CHOICE_MAX, &text, &len, NULL))
 		return false;
-	bool good = read_text(choice, text, len);
+	bool good = read_text(choice, text, len, false);
 	if (good) {
 		memcpy(kept.data, text, len + 1);
 		kept.len = len;
@@ -218,7 +224,7 @@ measure(struct gemm_choice *choice, const char *directory)
 	memset(&times, 0, sizeof(times));
 	(void)!gemm_choice_measure(choice, &times);
 	kept.len = 0;
-	say_head(&kept);
+	say_head(&kept, false);
 	say_choice(&kept, choice);
 	say_times(&kept, &times);
 	say_sum(&kept);
@@ -269,7 +275,7 @@ kernel_choice_take(const char *text)
 	struct gemm_choice choice;
 	size_t len = strlen(text);
 
-	if (gemm_choice_forced() || !read_text(&choice, text, len))
+	if (gemm_choice_forced() || !read_text(&choice, text, len, true))
 		return false;
 	pthread_mutex_lock(&lock);
 	memcpy(kept.data, text, len + 1);

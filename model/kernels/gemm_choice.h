@@ -80,8 +80,10 @@ struct gemm_times {
 ERR_MUST_USE enum err gemm_choice_measure(struct gemm_choice *choice, struct gemm_times *times);
 /* The same from times that are there. */
 struct gemm_choice gemm_choice_of(const struct gemm_times *times);
-/* What a choice hangs on beside the version of this program: the instruction sets in use, and OpenBLAS's version and processor. One line. */
-void gemm_choice_machine(char *out, size_t size);
+/* What a choice hangs on beside the CPU and the version of this program: the instruction set in use, like "512 fused"; OpenBLAS's version and
+ * the processor that it works for. */
+const char *gemm_choice_vectors(void);
+void gemm_choice_blas(char *out, size_t size);
 
 /* gemm.c's */
 enum gemm_way gemm_choice_way(const struct gemm *g, bool dot);

@@ -216,20 +216,22 @@ gemm_choice_measure(struct gemm_choice *choice, struct gemm_times *times)
 	return ERR_OK;
 }
 
-void
-gemm_choice_machine(char *out, size_t size)
+const char *
+gemm_choice_vectors(void)
 {
-	const char *vectors = "128";
-
 #if GEMM_X86
 	unsigned bits = gemm_choice_bits();
+
 	if (bits >= 512 && __builtin_cpu_supports("avx512f"))
-		vectors = "512 fused";
-	else if (bits >= 256 && __builtin_cpu_supports("avx2"))
-		vectors = __builtin_cpu_supports("fma") ? "256 fused" : "256";
-#elif GEMM_NEON
-	vectors = "128 fused";
+		return "512 fused";
+	if (bits >= 256 && __builtin_cpu_supports("avx2"))
+		return __builtin_cpu_supports("fma") ? "256 fused" : "256";
 #endif
-	snprintf(out, size, "vectors %s, %s, %s", vectors, openblas_get_config(),
-	    openblas_get_corename());
+	return GEMM_NEON ? "128 fused" : "128";
+}
+
+void
+gemm_choice_blas(char *out, size_t size)
+{
+	snprintf(out, size, "%s for %s", openblas_get_config(), openblas_get_corename());
 }

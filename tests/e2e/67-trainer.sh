@@ -66,7 +66,7 @@ tr -d '\n\t' >"$FLEET/recipes.3" <<END
 "model": {"layers": [$CNN], "loss": "cross_entropy"}, $PLANES, "tensors": {"conv.*": "frozen", "bn.*": "local"}, "local": {"epochs": 1, "batch": 10, "control_variates": {"devices": 2}, "optimizer": {"name": "sgd", "rate": 0.05}}
 END
 tr -d '\n\t' >"$FLEET/recipes.4" <<END
-"model": {"layers": [$CNN], "loss": "cross_entropy"}, $PLANES, "upload": {"codec": "sparse", "share": 0.1}, "parallel": {"micro_batch": 3, "groups": 2}, "local": {"epochs": 1, "batch": 10, "optimizer": {"name": "sgd", "rate": 0.05}}
+"model": {"layers": [$CNN], "loss": "cross_entropy"}, $PLANES, "upload": {"codec": "sparse", "share": 0.1}, "parallel": {"micro_batch": 3, "groups": 2}, "local": {"epochs": 1, "batch": 10, "arithmetic": "fast", "optimizer": {"name": "sgd", "rate": 0.05}}
 END
 tr -d '\n\t' >"$FLEET/recipes.5" <<END
 "model": {"layers": [{"type": "embedding", "name": "e", "vocabulary": 256, "out": 12}, {"type": "linear", "name": "mid", "out": 12,
@@ -75,6 +75,17 @@ tr -d '\n\t' >"$FLEET/recipes.5" <<END
 	"local": {"steps": 7, "batch": 8, "control_variates": {"devices": 2}, "optimizer": {"name": "sgd", "rate": 0.5}}
 END
 for i in 1 2 3 4 5; do cat "$FLEET/recipes.$i" && echo; done >"$FLEET/recipes"
+
+# A choice of kernels that no measuring would make: agents take what their homes keep, and their programs what they are told.
+printf '{"name": "k", "seed": 1, %s, "round": {"goal": 1}}' "$(cat "$FLEET/recipes.4")" >"$FLEET/job.json"
+XDG_CACHE_HOME=$FLEET/cache "$RIVULET" train "$FLEET/job.json" --home "$FLEET/device1" >"$FLEET/said" 2>&1 || fleet_fail "train: $(cat "$FLEET/said")"
+python3 -S -E - "$FLEET/cache/rivulet/kernels" "$FLEET/kernels" <<'END' || fleet_fail "no choice of kernels was kept"
+import hashlib, re, sys
+text = open(sys.argv[1]).read()
+text = re.sub(r"=(fused|openblas)\b", "=rounded", text[:text.index("sha256 ")])
+open(sys.argv[2], "w").write(text + "sha256 " + hashlib.sha256(text.encode()).hexdigest() + "\n")
+END
+for n in 1 2; do cp "$FLEET/kernels" "$FLEET/device$n/kernels"; done
 
 agents ''
 submit_as inside >"$FLEET/inside"
@@ -92,6 +103,7 @@ persistent = yes"
 	grep -q 'trainer.offer ' "$FLEET/device1.log" || fleet_fail "$how: the program was not asked"
 	echo "ok: $how: five recipes, the same bits"
 done
+for n in 1 2; do cmp -s "$FLEET/kernels" "$FLEET/device$n/kernels" || fleet_fail "device$n made a choice of its own"; done
 
 # --- alone, and what cannot be
 

@@ -18,13 +18,13 @@ main(void)
 {
 	struct gemm_choice choice;
 	struct gemm_times times;
-	char machine[256];
+	char blas[256];
 	double began = milliseconds(CLOCK_THREAD_CPUTIME_ID);
 
 	if (gemm_choice_measure(&choice, &times))
 		return 1;
-	gemm_choice_machine(machine, sizeof(machine));
-	printf("%s\n%.1f ms of this thread\n%-17s %-9s", machine,
+	gemm_choice_blas(blas, sizeof(blas));
+	printf("vectors of %s; %s\n%.1f ms of this thread\n%-17s %-9s", gemm_choice_vectors(), blas,
 	    milliseconds(CLOCK_THREAD_CPUTIME_ID) - began, "class", "takes");
 	for (size_t way = 0; way < GEMM_WAYS; way++)
 		printf(" %9s", gemm_choice_way_name((enum gemm_way)way));

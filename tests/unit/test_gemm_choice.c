@@ -298,7 +298,7 @@ measured(void **state)
 {
 	struct gemm_times t;
 	struct gemm_choice c, again;
-	char machine[256];
+	char blas[256];
 
 	(void)state;
 	assert_int_equal(gemm_choice_measure(&c, &t), ERR_OK);
@@ -310,8 +310,9 @@ measured(void **state)
 			assert_true(can == (t.ms[i][way] > 0));
 			assert_true(can || c.way[i] != way);
 		}
-	gemm_choice_machine(machine, sizeof(machine));
-	assert_non_null(strstr(machine, "vectors "));
+	gemm_choice_blas(blas, sizeof(blas));
+	assert_non_null(strstr(blas, "BLAS"));
+	assert_non_null(strstr("512 fused 256 fused 128 fused", gemm_choice_vectors()));
 }
 
 int
