@@ -22,7 +22,8 @@ struct trainer_in {
 	const struct settings *settings;
 	const struct settings_data *data; /* what the owner says of the data set; NULL in tests */
 	const char *home; /* scratch directories go below it */
-	const char *kernels; /* the device's home, where the choice of kernels is kept (kernel_choice.h); NULL: it has none */
+	const char *
+	    kernels; /* the device's home, where the choice of kernels is kept (kernel_choice.h); NULL: it has none */
 	const struct apart *apart; /* the user of programs; NULL: this process's */
 	const uint8_t *device; /* 32 bytes */
 	struct spawner *spawner; /* starts programs; NULL: each is started by one of its own */

@@ -1,7 +1,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "gemm_blas.h"
 #include "gemm_choice.h"
 #include "gemm_inside.h"
 #include "team.h"

@@ -15,7 +15,7 @@
 struct team;
 
 enum gemm_arithmetic {
-	GEMM_MIXED, /* our own kernels, which round each product; large ones by OpenBLAS (gemm_blas.h) */
+	GEMM_MIXED, /* our own kernels, which round each product; large ones by OpenBLAS (gemm_inside.h) */
 	GEMM_EXACT, /* our own kernels, which round each product */
 	GEMM_FAST, /* our own kernels, whose products go into the sum unrounded where the CPU can; large ones by OpenBLAS */
 };

@@ -1,4 +1,4 @@
-#include "gemm_blas.h"
+#include "gemm_inside.h"
 
 #include <assert.h>
 #include <cblas.h>

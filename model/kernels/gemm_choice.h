@@ -21,7 +21,7 @@ enum gemm_way {
 	GEMM_WAYS
 };
 
-/* a's rows one after the other, or its columns; rows of both (dot). The large ones OpenBLAS can take (gemm_blas.h): long ones have sums of
+/* a's rows one after the other, or its columns; rows of both (dot). The large ones OpenBLAS can take (gemm_inside.h): long ones have sums of
  * GEMM_BLAS_LONG and more, of dots GEMM_DOT_BLOCK; of low ones m is below 2 * GEMM_BLAS_ROWS, so that threads could not share them. */
 enum gemm_class {
 	GEMM_ROWS,
@@ -75,7 +75,9 @@ ERR_MUST_USE enum err gemm_choice_read(
 struct gemm_times {
 	double ms[GEMM_CLASSES][GEMM_WAYS];
 };
-/* Times every way of every class on products of networks, and takes the usual way unless another is clearly quicker. Takes up to some 50 ms
+/* Which way it goes if none is clearly quicker: mostly the usual one. */
+enum gemm_way gemm_choice_even(enum gemm_class class);
+/* Times every way of every class on products of networks, and takes gemm_choice_even's unless another is clearly quicker. Takes up to some 50 ms
  * of this thread; it allocates a few hundred KiB. ERR_NOMEM. */
 ERR_MUST_USE enum err gemm_choice_measure(struct gemm_choice *choice, struct gemm_times *times);
 /* The same from times that are there. */

@@ -284,7 +284,13 @@ times(void **state)
 	t.ms[GEMM_DOTS_LARGE][GEMM_ROUNDED] = 0.9;
 	t.ms[GEMM_DOTS_LARGE][GEMM_FUSED] = 1.0;
 	t.ms[GEMM_DOTS_LARGE][GEMM_OPENBLAS] = 0.5;
+	t.ms[GEMM_SLABS][GEMM_FUSED] = 1.0;
+	t.ms[GEMM_SLABS][GEMM_OPENBLAS] = 1.01;
 	c = gemm_choice_of(&t);
+	assert_int_equal(c.way[GEMM_SLABS], GEMM_OPENBLAS);
+	t.ms[GEMM_SLABS][GEMM_OPENBLAS] = 1.04;
+	c = gemm_choice_of(&t);
+	assert_int_equal(c.way[GEMM_SLABS], GEMM_FUSED);
 	assert_int_equal(c.way[GEMM_PANELS], GEMM_ROUNDED);
 	assert_int_equal(c.way[GEMM_ROWS], GEMM_FUSED);
 	assert_int_equal(c.way[GEMM_COLUMNS_LONG], GEMM_FUSED);
