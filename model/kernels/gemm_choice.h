@@ -78,7 +78,7 @@ struct gemm_times {
 /* Which way it goes if none is clearly quicker: mostly the usual one. */
 enum gemm_way gemm_choice_even(enum gemm_class class);
 /* Times every way of every class on products of networks, and takes gemm_choice_even's unless another is clearly quicker. Takes up to some 50 ms
- * of this thread; it allocates a few hundred KiB. ERR_NOMEM. */
+ * of this thread; some 4 MiB are allocated meanwhile. ERR_NOMEM. */
 ERR_MUST_USE enum err gemm_choice_measure(struct gemm_choice *choice, struct gemm_times *times);
 /* The same from times that are there. */
 struct gemm_choice gemm_choice_of(const struct gemm_times *times);

@@ -4,8 +4,8 @@
  * its memory is its own: what is anonymous when the last step is done, of which nothing was given back before.
  *
  * ARITHMETIC=both: one thread, steps of the two kinds in turn in one process, judged by the time that their thread had a processor, so that
- * a busy machine hurts both alike; prints how many times as fast "fast" is as what the job's layers get without the key. Its kernels are
- * measured, if RIVULET_KERNELS does not force them.
+ * a busy machine hurts both alike; prints how many times as fast "fast" is as what the job's layers get without the key. The kernels of "fast" are
+ * measured before, if RIVULET_KERNELS does not force them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -184,6 +184,19 @@ read_recipe(struct recipe *out, size_t index, const char *arithmetic, struct why
 	return e;
 }
 
+/* As a device has its kernels before its first fast network. */
+static enum err
+choose_kernels(void)
+{
+	static struct gemm_times times;
+	struct gemm_choice choice;
+	enum err e = gemm_choice_measure(&choice, &times);
+
+	if (!e)
+		gemm_choice_set(&choice);
+	return e;
+}
+
 static int
 run(size_t index, uint32_t batch, double seconds)
 {
@@ -194,6 +207,8 @@ run(size_t index, uint32_t batch, double seconds)
 	enum err e = read_recipe(&recipe, index, getenv("ARITHMETIC"), &why);
 
 	struct team *team = NULL;
+	if (!e && recipe.net.arithmetic == ARITHMETIC_FAST)
+		e = choose_kernels();
 	if (!e)
 		e = team_new(&team, getenv("THREADS") ? (unsigned)atoi(getenv("THREADS")) : 1);
 	const struct net_part whole = {.spec = &recipe.net,
@@ -310,14 +325,10 @@ static int
 run_both(size_t index, uint32_t batch, double seconds)
 {
 	static struct side side[2];
-	static struct gemm_times times;
 	struct examples examples;
-	struct gemm_choice choice;
 	struct why why = {""};
-	enum err e = gemm_choice_measure(&choice, &times);
+	enum err e = choose_kernels();
 
-	if (!e)
-		gemm_choice_set(&choice);
 	for (size_t i = 0; !e && i < 2; i++)
 		e = make_side(&side[i], index, batch, i ? "fast" : NULL, &why);
 	if (e) {
