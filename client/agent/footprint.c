@@ -168,10 +168,26 @@ try_piece(uint64_t piece, const struct footprint_want *want, uint64_t *peak, str
 	return e == ERR_LIMIT ? ERR_OK : e;
 }
 
+/* Rather smaller pieces than such as leave one example of each step out. */
+static enum err
+avoid_singles(struct footprint_proposal *out, const struct footprint_want *want, uint64_t batch,
+    struct why *why)
+{
+	const struct local_spec *local = &want->recipe->local;
+	uint64_t step = batch * (local->accumulate > 1 ? local->accumulate : 1);
+	enum err e = ERR_OK;
+
+	while (!e && out->micro_batch > local->least && step % out->micro_batch < local->least &&
+	    step % out->micro_batch > 0)
+		e = try_piece(--out->micro_batch, want, &out->peak, why);
+	return e;
+}
+
 enum err
 footprint_propose(
     struct footprint_proposal *out, const struct footprint_want *want, struct why *why)
 {
+	uint64_t least = want->recipe->local.least > 1 ? want->recipe->local.least : 1;
 	uint64_t batch = want->recipe->local.batch, whole = 0, one = 0, peak = 0;
 
 	if (batch == 0 || batch > want->train->count)
@@ -179,12 +195,12 @@ footprint_propose(
 	/* The whole batch is no piece, and takes no vector to collect gradients in. */
 	enum err e = try_piece(batch, want, &whole, why);
 	if (!e)
-		e = try_piece(1, want, &one, why);
+		e = try_piece(least, want, &one, why);
 	*out = (struct footprint_proposal){.peak = whole < one ? whole : one};
 	if (whole <= want->most)
 		*out = (struct footprint_proposal){batch, whole};
 	else if (one <= want->most)
-		*out = (struct footprint_proposal){1, one};
+		*out = (struct footprint_proposal){least, one};
 	/* Pieces below `high` may fit: what a piece takes grows with it. */
 	for (uint64_t high = batch; !e && out->micro_batch > 0 && high - out->micro_batch > 1;) {
 		uint64_t middle = out->micro_batch + (high - out->micro_batch) / 2;
@@ -194,5 +210,5 @@ footprint_propose(
 		else
 			high = middle;
 	}
-	return e;
+	return e ? e : avoid_singles(out, want, batch, why);
 }

@@ -480,14 +480,36 @@ trainer_builtin_fits(const struct settings *settings, const struct recipe *recip
 	return recipe->builtin;
 }
 
+/* Are there as many as a batch norm needs for a variance, and does the job put so many together? */
+static enum err
+check_examples(const struct trainer_in *in, struct trainer_out *out, struct why *why)
+{
+	const struct local_spec *local = &in->work->task.recipe.local;
+	uint32_t piece = training_piece(local);
+
+	out->abort = ABORT_NO_DATA;
+	if (in->train->count == 0)
+		return err_set(why, ERR_NOTFOUND, "no examples to train on");
+	if (in->train->count < local->least)
+		return err_set(why, ERR_NOTFOUND,
+		    "%zu example to train on: a batch norm of the network needs %u for a variance",
+		    in->train->count, local->least);
+	out->abort = ABORT_UNSUPPORTED;
+	if (piece > 0 && piece < local->least)
+		return err_set(why, ERR_UNSUPPORTED,
+		    "batches of %u example: a batch norm of the network needs %u for a variance",
+		    piece, local->least);
+	out->abort = ABORT_NONE;
+	return ERR_OK;
+}
+
 static enum err
 train_task(struct training *t, struct trainer_out *out, struct why *why)
 {
-	if (t->in->train->count == 0) {
-		out->abort = ABORT_NO_DATA;
-		return err_set(why, ERR_NOTFOUND, "no examples to train on");
-	}
 	const struct trainer_in *in = t->in;
+	enum err lacks = check_examples(in, out, why);
+	if (lacks)
+		return lacks;
 	set_limits(t);
 	struct net_part whole =
 	    training_part(&in->work->task.recipe, in->train, in->validation->count);

@@ -50,7 +50,7 @@ take_device(struct plan_known *k, const struct json *device, const struct recipe
 
 	read_profile(&p, device);
 	k->devices++;
-	if (data->name[0] && (p.examples == 0 || p.examples < data->min_examples))
+	if (data->name[0] && (p.examples == 0 || p.examples < recipe_min_examples(recipe, false)))
 		return;
 	k->with_data++;
 	if (data->window == 0 && allowance_cuts(recipe, false, p.examples, need->max_examples)) {

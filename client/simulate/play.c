@@ -279,7 +279,7 @@ static enum err
 admits(const struct simulate_play *p, size_t device, bool *out, struct why *why)
 {
 	const struct select_spec *s = &p->job->select;
-	uint64_t least = p->job->recipe.data.min_examples, examples = 0;
+	uint64_t least = recipe_min_examples(&p->job->recipe, p->evaluating), examples = 0;
 	double place = choice_percent(p->coordinator.job, p->shop.fleet->devices[device].id);
 	enum err e = ERR_OK;
 

@@ -57,7 +57,7 @@ engine_offer_lacks(const struct engine_job *j, const struct offer *o, enum task_
 {
 	const struct recipe *r = &j->work->spec.recipe;
 
-	if (r->data.name[0] && examples_of(r, o) < r->data.min_examples)
+	if (r->data.name[0] && examples_of(r, o) < recipe_min_examples(r, kind == TASK_EVALUATE))
 		return WAIT_NO_DATA;
 	if (kind == TASK_EVALUATE &&
 	    !engine_offer_names(o->features, o->feature_count, RECIPE_FEATURE_EVALUATE))

@@ -217,7 +217,7 @@ engine_reach_of(struct engine *g, const struct engine_job *j, struct engine_reac
 
 	*out = (struct engine_reach){.round = j->work->terms.round,
 	    .most = j->work->spec.aggregate.max_examples,
-	    .data.min_examples = j->work->spec.recipe.data.min_examples};
+	    .data.min_examples = recipe_min_examples(&j->work->spec.recipe, j->only_evaluates)};
 	memcpy(out->data.name, j->work->spec.recipe.data.name, sizeof(out->data.name));
 	memcpy(out->trainer, j->work->spec.recipe.trainer, sizeof(out->trainer));
 	engine_central_count(g, &j->work->spec, &out->evaluators);

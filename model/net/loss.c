@@ -78,6 +78,12 @@ weight_of(const struct loss_how *how, size_t class)
 	return how->class_weights ? (double)how->class_weights[class] : 1;
 }
 
+double
+loss_weight(const struct loss_how *how, int32_t label)
+{
+	return loss_counts(how, label) ? weight_of(how, (size_t)label) : 0;
+}
+
 /* What the labels of a batch weigh together. */
 static void
 weigh(const struct loss_how *how, const int32_t *labels, size_t n, struct net_result *result)
@@ -85,7 +91,7 @@ weigh(const struct loss_how *how, const int32_t *labels, size_t n, struct net_re
 	for (size_t i = 0; i < n; i++)
 		if (loss_counts(how, labels[i])) {
 			result->labels++;
-			result->weight += weight_of(how, (size_t)labels[i]);
+			result->weight += loss_weight(how, labels[i]);
 		}
 }
 
@@ -178,7 +184,8 @@ loss_cross_entropy(const struct loss_how *how, const float *outputs, const int32
 	*result = (struct net_result){0};
 	weigh(how, labels, n, result);
 	r.plain = !how->ignores && !how->class_weights && how->smoothing == 0;
-	r.scale = result->weight > 0 ? 1 / result->weight : 0;
+	double over = how->whole > 0 ? how->whole : result->weight;
+	r.scale = over > 0 ? 1 / over : 0;
 	for (size_t first = 0, count; first < n; first += count) {
 		count = n - first < ROWS ? n - first : ROWS;
 		r.x = outputs + first * width;

@@ -16,11 +16,15 @@ struct loss_how {
 	float smoothing;
 	float *class_weights; /* NULL: all 1 */
 	size_t class_weight_count;
+	/* Of unequal labels, what those of all batches of the step weigh: the mean is over these. 0: over this batch's. */
+	double whole;
 	struct team *team; /* rows are cut up for it */
 };
 
 /* Does a row of that label count? */
 bool loss_counts(const struct loss_how *how, int32_t label);
+/* What it weighs in the mean: 0 if it does not count. */
+double loss_weight(const struct loss_how *how, int32_t label);
 /* Softmax and cross-entropy, as PyTorch's with smoothing, weights and an ignored label; every label that counts is in [0, width). */
 ERR_MUST_USE enum err loss_cross_entropy(const struct loss_how *how, const float *outputs,
     const int32_t *labels, size_t n, size_t width, float *gradient, struct net_result *result);

@@ -107,13 +107,14 @@ make_state(struct net *net, size_t vectors, size_t scratch, struct why *why)
 	return ERR_OK;
 }
 
+/* Is the tensor that begins there frozen, or moved by what passes count and not by steps? */
 static bool
-held(const struct net *net, uint64_t first)
+stands(const struct net *net, uint64_t first)
 {
 	for (size_t i = 0; i < net->graph.count; i++) {
 		const struct layer *l = &net->graph.layers[i];
 		for (size_t k = 0; k < l->param_count; k++)
-			if (l->param[k].hold && l->param[k].at == first)
+			if ((l->param[k].hold || l->param[k].counts) && l->param[k].at == first)
 				return true;
 	}
 	return false;
@@ -126,7 +127,7 @@ list_moving(struct net *net)
 
 	net->moving_count = 0;
 	for (size_t i = 0; i < t->count; i++)
-		if (!held(net, t->items[i].begin / sizeof(float)))
+		if (!stands(net, t->items[i].begin / sizeof(float)))
 			net->moving[net->moving_count++] =
 			    (struct update_range){(size_t)(t->items[i].begin / sizeof(float)),
 				(size_t)t->items[i].elements};
@@ -310,6 +311,14 @@ net_label_counts(const struct net *net, int32_t label)
 	return loss_counts(&net->loss, label);
 }
 
+double
+net_label_weight(const struct net *net, int32_t label)
+{
+	bool has = label >= 0 && (size_t)label < net_outputs(net);
+
+	return has || !loss_counts(&net->loss, label) ? loss_weight(&net->loss, label) : 1;
+}
+
 size_t
 net_targets(const struct net *net)
 {
@@ -322,6 +331,12 @@ size_t
 net_vocabulary(const struct net *net)
 {
 	return net->vocabulary;
+}
+
+bool
+net_weighs(const struct net *net)
+{
+	return net->ends && (net->loss.ignores || net->loss.class_weights);
 }
 
 void

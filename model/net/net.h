@@ -77,10 +77,14 @@ size_t net_outputs(const struct net *net);
 size_t net_labels(const struct net *net);
 /* Does the loss look at an example or a step of that label? */
 bool net_label_counts(const struct net *net, int32_t label);
+/* What such a label weighs in the mean loss: 0 if it does not count, 1 if it is out of range. */
+double net_label_weight(const struct net *net, int32_t label);
 /* Targets of an example; 0 with labels, or where the input is the target. */
 size_t net_targets(const struct net *net);
 /* The net's input is whole numbers below that; 0: any numbers. */
 size_t net_vocabulary(const struct net *net);
+/* Do its labels weigh unequally in the mean loss? */
+bool net_weighs(const struct net *net);
 /* The same as channels, height, width; a flat output of n values is {n, 1, 1}. */
 void net_output_shape(const struct net *net, uint32_t out[3]);
 
@@ -106,6 +110,9 @@ struct net_batch {
 	const float *targets; /* n x net_targets */
 	uint32_t n;
 	const struct draw *draw; /* what dropout draws from; NULL: no dropout */
+	/* Of labels that weigh unequally (net_weighs), in a step of several batches: what those of all weigh. The gradient is of the sum of
+	 * their losses over that, which is taken with share 1. 0: of the batch's own mean. */
+	double whole;
 };
 
 /* A pass without dropout, whatever the batch says of it. Outputs (logits) stay readable in net_output() until the next pass.
@@ -147,8 +154,8 @@ ERR_MUST_USE enum err net_prepare(struct net *net, const struct net_update *how,
  * untouched after a failure: as net_eval, ERR_STATE for a net not built to train or not prepared, ERR_LIMIT, ERR_NOMEM. */
 ERR_MUST_USE enum err net_step(struct net *net, const struct net_batch *batch,
     const struct net_update *how, struct net_result *result);
-/* A step of several batches: each adds `share` times its gradient (the shares add up to 1), then net_move makes the step. Only
- * after net_prepare with parts above 1. Errors as net_step. */
+/* A step of several batches: each adds `share` times its gradient (the shares add up to 1, or are each 1 with net_batch.whole), then net_move
+ * makes the step. Only after net_prepare with parts above 1. Errors as net_step. */
 ERR_MUST_USE enum err net_add(
     struct net *net, const struct net_batch *batch, float share, struct net_result *result);
 /* With `groups` above 1: what was added since the last call becomes one term of the sum that net_move takes. At least once before it. */

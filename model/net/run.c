@@ -129,11 +129,13 @@ loss(struct net *net, uint32_t context, float *gradient, struct net_result *resu
 	const struct net_batch *b = &net->contexts[context];
 	const float *y = net_context_output(net, context);
 	const float *targets = net->loss.target_input ? b->x : b->targets;
+	struct loss_how how = net->loss;
 
-	switch (net->loss.type) {
+	how.whole = b->whole;
+	switch (how.type) {
 	case LOSS_CROSS_ENTROPY:
-		return loss_cross_entropy(&net->loss, y, b->labels, b->n * net_labels(net),
-		    net_outputs(net), gradient, result);
+		return loss_cross_entropy(
+		    &how, y, b->labels, b->n * net_labels(net), net_outputs(net), gradient, result);
 	case LOSS_BCE:
 		return loss_bce(y, targets, b->n, net_outputs(net), gradient, result);
 	case LOSS_MSE:

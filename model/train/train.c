@@ -4,10 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "augment.h"
+#include "batch.h"
 #include "clock.h"
 #include "draw.h"
-#include "num.h"
 #include "prng.h"
 #include "scoring.h"
 #include "training.h"
@@ -19,100 +18,6 @@ static double
 seconds_now(void)
 {
 	return clock_seconds();
-}
-
-/* Room for one batch in the form that net.h takes. */
-struct batch {
-	uint32_t size;
-	float *x;
-	int32_t *labels;
-	size_t label_width;
-	int32_t *next; /* of a text: an example's; NULL: labels stand in the set */
-	float *targets;
-	bool takes_targets; /* the network compares with those of the set */
-	float *scratch; /* an example's, for augmentation; NULL: there is none */
-};
-
-static void
-batch_deinit(struct batch *b)
-{
-	free(b->x);
-	free(b->labels);
-	free(b->next);
-	free(b->targets);
-	free(b->scratch);
-}
-
-/* The caller frees with batch_deinit in either case. */
-static enum err
-batch_init(struct batch *b, const struct net *net, const struct dataset *data, uint32_t size)
-{
-	size_t x, targets, labels, width = net_labels(net);
-
-	*b = (struct batch){
-	    .size = size, .label_width = width, .takes_targets = net_targets(net) > 0};
-	if (!num_mul(size, data->features * sizeof(float), &x) ||
-	    !num_mul(size, width * sizeof(*b->labels), &labels) ||
-	    !num_mul(size, data->target_width * sizeof(float), &targets))
-		return ERR_NOMEM;
-	b->x = malloc(x);
-	b->labels = malloc(labels > 0 ? labels : 1);
-	if (width > 0 && !data->labels && !(b->next = malloc(data->features * sizeof(*b->next))))
-		return ERR_NOMEM;
-	b->targets = malloc(targets > 0 ? targets : 1);
-	return b->x && b->labels && b->targets ? ERR_OK : ERR_NOMEM;
-}
-
-/* One example, changed at random if there is a place for that. */
-static void
-fill_example(const struct batch *b, const struct dataset *data, const struct data_spec *spec,
-    const struct draw *draw, uint32_t at, uint32_t i)
-{
-	float *x = b->x + i * data->features;
-
-	dataset_fill(data, b->scratch ? NULL : spec, at, x);
-	if (!b->scratch)
-		return;
-	augment_example(&spec->augment, spec->shape, draw, i, x, b->scratch);
-	dataset_normalise(spec, data->features, x);
-}
-
-/* Of a text: the token behind each, or behind the last. */
-static void
-fill_labels(const struct batch *b, const struct dataset *data, uint32_t at, uint32_t i)
-{
-	if (data->labels && b->label_width > 0)
-		b->labels[i] = data->labels[at];
-	if (!b->next)
-		return;
-	dataset_next(data, at, b->next);
-	memcpy(b->labels + i * b->label_width, b->next + data->features - b->label_width,
-	    b->label_width * sizeof(*b->labels));
-}
-
-/* Gathers the n examples named by order, or those from `first` on without an order. */
-static void
-batch_fill(struct batch *b, const struct dataset *data, const struct data_spec *spec,
-    const struct draw *draw, const uint32_t *order, size_t first, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t at = order ? order[first + i] : (uint32_t)(first + i);
-		fill_example(b, data, spec, draw, at, i);
-		fill_labels(b, data, at, i);
-		for (size_t k = 0; b->takes_targets && k < data->target_width; k++)
-			b->targets[i * data->target_width + k] =
-			    data->targets[at * data->target_width + k];
-	}
-}
-
-static struct net_batch
-batch_of(const struct batch *b, uint32_t n, const struct draw *draw)
-{
-	return (struct net_batch){.x = b->x,
-	    .labels = b->label_width > 0 ? b->labels : NULL,
-	    .targets = b->takes_targets ? b->targets : NULL,
-	    .n = n,
-	    .draw = draw};
 }
 
 /* A text, whose tokens are the input and, one later, the labels. */
@@ -176,24 +81,28 @@ struct run {
 	uint64_t planned; /* steps; 0 if only the clock decides */
 	double began;
 	uint64_t passed; /* examples that all steps took, the same one counted again */
+	uint64_t epochs; /* done */
+	double whole; /* net_batch.whole of the step's pieces */
 	bool done;
 };
 
 static enum err
 pass(struct run *r, size_t first, uint32_t n, double share)
 {
-	const struct net_batch batch = batch_of(&r->batch, n, &r->draw);
+	struct net_batch batch = batch_of(&r->batch, n, &r->draw);
 	struct net_result got;
 
+	batch.whole = r->whole;
 	batch_fill(&r->batch, r->data, r->config->data, &r->draw, r->order, first, n);
-	enum err e = r->update.parts > 1 ? net_add(r->net, &batch, (float)share, &got)
+	float part = r->whole > 0 ? 1 : (float)share;
+	enum err e = r->update.parts > 1 ? net_add(r->net, &batch, part, &got)
 					 : net_step(r->net, &batch, &r->update, &got);
 	if (e)
 		return e;
-	if (got.weight > 0)
-		r->result->loss += share * got.loss / got.weight;
-	if (got.labels > 0)
-		r->result->accuracy += share * (double)got.right / (double)got.labels;
+	r->result->loss += got.loss;
+	r->result->loss_count += got.weight;
+	r->result->right += got.right;
+	r->result->labels += got.labels;
 	return ERR_OK;
 }
 
@@ -238,14 +147,43 @@ count_step(struct run *r, size_t examples)
 	}
 }
 
-/* A step takes `parts` batches, fewer at the end of an epoch. */
+/* What examples [first, end) of the order weigh in the mean loss. */
+static double
+weigh(struct run *r, size_t first, size_t end)
+{
+	const struct batch *b = &r->batch;
+	double sum = 0;
+
+	if (!net_weighs(r->net))
+		return (double)(end - first);
+	for (size_t i = first; i < end; i++) {
+		batch_labels(b, r->data, r->order[i], 0);
+		for (size_t k = 0; k < b->label_width; k++)
+			sum += net_label_weight(r->net, b->labels[k]);
+	}
+	return sum;
+}
+
+/* The end of a step's examples: without those that are too few for a piece, which wait for the next epoch. */
+static size_t
+step_end(const struct run *r, size_t first)
+{
+	size_t left = r->data->count - first;
+	size_t n = left < r->step_examples ? left : r->step_examples, rest = n % r->batch.size;
+
+	return first + (rest < r->config->local->least ? n - rest : n);
+}
+
+/* A step takes `parts` batches, fewer at the end of an epoch. There is none where nothing counts. */
 static enum err
 step(struct run *r, size_t first)
 {
-	size_t end =
-	    r->data->count - first < r->step_examples ? r->data->count : first + r->step_examples;
-	double all = (double)(end - first);
+	size_t end = step_end(r, first);
+	double all = weigh(r, first, end);
 
+	if (!(all > 0))
+		return ERR_OK;
+	r->whole = r->update.parts > 1 && net_weighs(r->net) ? all : 0;
 	/* Batches of a run, whose gradients are one term of the sum. */
 	uint32_t groups = r->update.groups, run = (r->update.parts + groups - 1) / groups;
 
@@ -253,7 +191,7 @@ step(struct run *r, size_t first)
 	r->draw.micro_batch = 0;
 	for (size_t at = first; at < end; at += r->batch.size, r->draw.micro_batch++) {
 		uint32_t n = end - at < r->batch.size ? (uint32_t)(end - at) : r->batch.size;
-		enum err e = pass(r, at, n, n / all);
+		enum err e = pass(r, at, n, weigh(r, at, at + n) / all);
 		if (e)
 			return e;
 		if (groups > 1 && ((r->draw.micro_batch + 1) % run == 0 || at + n == end))
@@ -273,6 +211,10 @@ epoch(struct run *r)
 	prng_shuffle(&r->shuffle, r->order, r->data->count);
 	for (size_t i = 0; !e && !r->done && i < r->data->count; i += r->step_examples)
 		e = step(r, i);
+	/* Some of its steps may have been none. */
+	if (r->config->local->unit == LOCAL_EPOCHS && r->result->steps > 0 &&
+	    (double)++r->epochs >= r->config->local->amount)
+		r->done = true;
 	return e;
 }
 
@@ -311,8 +253,8 @@ finish(struct run *r, struct why *why)
 		return err_set(why, ERR_NUMERIC, "a weight is not finite after %llu steps",
 		    (unsigned long long)t->steps);
 	t->examples = counted(r);
-	t->loss /= (double)t->steps;
-	t->accuracy = net_labels(r->net) > 0 ? t->accuracy / (double)t->steps : (double)NAN;
+	t->loss = t->loss_count > 0 ? t->loss / t->loss_count : 0;
+	t->accuracy = t->labels > 0 ? (double)t->right / (double)t->labels : (double)NAN;
 	t->normaliser =
 	    r->config->local->optimizer.type == OPTIMIZER_SGD ? r->weight : (double)t->steps;
 	return ERR_OK;
@@ -405,6 +347,19 @@ train_bytes(struct net *net, const struct train_config *config, const struct dat
 	return e;
 }
 
+/* Is there something to make a step of? */
+static enum err
+check_work(struct run *r, struct why *why)
+{
+	if (r->batch.size < r->config->local->least)
+		return err_set(why, ERR_INVALID,
+		    "one example at a time, of which a batch norm sees one value of each channel: "
+		    "it has no variance");
+	if (!(weigh(r, 0, r->data->count) > 0))
+		return err_set(why, ERR_INVALID, "no label counts: the loss ignores all of them");
+	return ERR_OK;
+}
+
 static enum err
 start(struct run *r, struct why *why)
 {
@@ -428,7 +383,9 @@ start(struct run *r, struct why *why)
 	    .stream = local->random == RANDOM_STREAM ? &r->dropout : NULL, .seed = r->config->seed};
 	r->step_examples = step_size(local, r->data);
 	set_update(r);
-	enum err e = net_prepare(r->net, &r->update, why);
+	enum err e = check_work(r, why);
+	if (!e)
+		e = net_prepare(r->net, &r->update, why);
 	r->began = seconds_now();
 	r->planned = training_steps(local, r->data->count);
 	return e;

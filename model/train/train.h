@@ -28,8 +28,11 @@ struct train_result {
 	 * taken x steps done / steps planned, rounded down, at least 1. */
 	uint64_t examples;
 	uint64_t steps;
-	double loss; /* mean over the local training of each batch's loss before its step */
-	double accuracy; /* likewise; NaN for regression */
+	/* Means over everything that the steps took, each before its step: 0 and NaN if nothing counted, accuracy NaN also for regression. */
+	double loss, accuracy;
+	double
+	    loss_count; /* what that loss is divided by: examples, or labels by their weights (net_result) */
+	uint64_t labels, right; /* that counted; 0 for regression */
 	bool partial; /* stopped before the planned work */
 	double normaliser; /* sum of the local step weights (FedNova): steps for plain SGD,
 			      [t - m(1-m^t)/(1-m)]/(1-m) with momentum m, [1-(1-rate mu)^t]/(rate mu) with prox mu;
@@ -41,8 +44,9 @@ ERR_MUST_USE enum err train_check(
     const struct net *net, const struct dataset *data, struct why *why);
 
 /* Trains net in place, from fresh momentum; at least one step. ERR_NUMERIC if the loss or a weight is no longer finite,
- * ERR_LIMIT if the net was not built for batches of this size, ERR_INVALID if data and net do not fit. A last, smaller
- * batch of an epoch is used. */
+ * ERR_LIMIT if the net was not built for batches of this size, ERR_INVALID if data and net do not fit, no label counts, or a piece has
+ * fewer examples than local->least. A last, smaller batch of an epoch is used, unless it is smaller than that: its examples wait for the
+ * next epoch. A step whose labels all weigh nothing is none. */
 ERR_MUST_USE enum err train_run(struct net *net, const struct dataset *data,
     const struct train_config *config, struct train_result *result, struct why *why);
 

@@ -63,6 +63,39 @@ done <<-'END'
 	feedback feedback {} {"codec":"f32","feedback":true}
 	variates variates {"control_variates":{"devices":2}} {}
 END
+# What an agent of before would train otherwise.
+model_job() { # model_job NAME WORDS: the job, changed by these words of Python, as $FLEET/keys.json
+	python3 -S -E - "$FLEET/job.json" "$FLEET/keys.json" "$1" "$2" <<-'END'
+		import json, sys
+		job = json.load(open(sys.argv[1]))
+		job.update(name=sys.argv[3], priority=1)
+		model, local, norm = job["model"], job["local"], {"type": "batchnorm", "name": "norm"}
+		exec(sys.argv[4])
+		json.dump(job, open(sys.argv[2], "w"))
+	END
+}
+layers='"layers": ["flatten", "linear", "relu", "batchnorm"]'
+while read -r name feature others words; do
+	model_job "$name" "$words"
+	job_submit "$FLEET/keys.json"
+	ask "{\"agent\": \"0.1\", \"protocol\": 1, $rest, $layers, \"features\": $others}"
+	says "$name without $feature" "d.get('job') == '$main'"
+	ask "{\"agent\": \"0.2\", \"protocol\": 1, $rest, $layers, \"features\": [\"$feature\", ${others#[}}"
+	says "$name with $feature" "d['job'] == '$JOB'"
+	curl_admin "/v1/jobs/$JOB/stop" -X POST >"$FLEET/stopped" || fleet_fail "stop: $(cat "$FLEET/stopped")"
+done <<-'END'
+	weighted weighted-pieces ["accumulate","networks"] model["ignore_index"] = 3; local["accumulate"] = 2
+	single batch-norms ["clip"] model["layers"].insert(-1, norm)
+	decaying batch-norms ["clip"] model["layers"].insert(0, norm); local["clip_norm"] = 1; local["optimizer"]["weight_decay"] = 0.1
+END
+model_job few 'model["layers"].insert(-1, norm)'
+job_submit "$FLEET/keys.json"
+ask "{\"agent\": \"0.2\", \"protocol\": 1, \"trainers\": [\"builtin\"], \"codecs\": [\"f32\"], $layers, \"features\": [\"batch-norms\"], \"data\": [{\"name\": \"digits\", \"examples\": 1}]}"
+says "one example where a batch norm needs two" "d.get('job') == '$main'"
+curl_admin "/v1/jobs/$JOB/stop" -X POST >"$FLEET/stopped" || fleet_fail "stop: $(cat "$FLEET/stopped")"
+model_job one 'model["layers"].insert(-1, norm); local["batch"] = 1'
+fleet_admin job submit "$FLEET/keys.json" >"$FLEET/said" 2>&1 && fleet_fail "batches of one behind a batch norm are taken"
+grep -q 'local.batch: of 1 example batchnorm "norm"' "$FLEET/said" || fleet_fail "submit says: $(cat "$FLEET/said")"
 JOB=$main
 
 # A device that joins and works through a coordinator of a later version.

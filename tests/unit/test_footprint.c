@@ -195,6 +195,17 @@ proposals(void **state)
 	assert_int_equal(footprint_propose(&p, &t.want, NULL), ERR_OK);
 	assert_int_equal(p.micro_batch, 0);
 	assert_int_equal(p.peak, least);
+	/* No piece of one example, and none that leaves one of a step, where a batch norm could do nothing with it. */
+	t.recipe.local.least = 2;
+	assert_int_equal(footprint_propose(&p, &t.want, NULL), ERR_OK);
+	assert_int_equal(p.micro_batch, 0);
+	assert_int_equal(p.peak, peak_with(&t, 2));
+	t.recipe.local.batch = 31;
+	t.want.most = peak_with(&t, 15);
+	assert_int_equal(footprint_propose(&p, &t.want, NULL), ERR_OK);
+	assert_int_equal(p.micro_batch, 14);
+	assert_int_equal(p.peak, peak_with(&t, 14));
+	t.recipe.local.least = 1;
 	/* A batch of all examples. */
 	t.recipe.local.batch = 0;
 	t.want.most = UINT64_MAX;

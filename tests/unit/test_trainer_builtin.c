@@ -279,6 +279,37 @@ test_mismatch(void **state)
 	trial_deinit(&t);
 }
 
+/* Where a batch norm has one value of each channel in an example: one is too few, and a job of before may ask for no more at a time. */
+static void
+test_single_example(void **state)
+{
+	static const struct {
+		size_t count;
+		uint32_t batch;
+		enum abort_reason abort;
+		const char *said;
+	} rows[] = {{1, 10, ABORT_NO_DATA, "1 example to train on: a batch norm"},
+	    {1, 0, ABORT_NO_DATA, "1 example to train on: a batch norm"},
+	    {40, 1, ABORT_UNSUPPORTED, "batches of 1 example: a batch norm"},
+	    {2, 10, ABORT_NONE, NULL}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct trial t;
+		trial_init(&t, JOB("", "0.1", ""), "");
+		struct dataset some = dataset_window(&t.train, 0, rows[i].count);
+		t.in.train = &some;
+		t.work.task.recipe.local.least = 2;
+		t.work.task.recipe.local.batch = rows[i].batch;
+		enum err e = trainer_builtin_run(&t.in, &t.out, &why);
+		assert_int_equal(e != ERR_OK, rows[i].said != NULL);
+		assert_int_equal(t.out.abort, rows[i].abort);
+		if (rows[i].said)
+			assert_non_null(strstr(why.text, rows[i].said));
+		trial_deinit(&t);
+	}
+}
+
 int
 main(void)
 {
@@ -293,6 +324,7 @@ main(void)
 	    cmocka_unit_test(test_memory_loading),
 	    cmocka_unit_test(test_not_finite),
 	    cmocka_unit_test(test_no_examples),
+	    cmocka_unit_test(test_single_example),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

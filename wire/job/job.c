@@ -4,7 +4,9 @@
 #include "field.h"
 #include "job_inside.h"
 #include "json_scan.h"
+#include "places.h"
 #include "recipe_inside.h"
+#include "training.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -466,6 +468,19 @@ check_figures(const struct job_spec *job, struct why *why)
 	    FIGURE_SET_BYTES_MAX);
 }
 
+/* A batch norm has no variance of a single value. */
+static enum err
+check_piece(const struct recipe *r, struct why *why)
+{
+	if (r->local.least <= 1 || training_piece(&r->local) != 1)
+		return ERR_OK;
+	return err_set(why, ERR_INVALID,
+	    "%s: of 1 example batchnorm \"%s\" sees one value of each channel, without variance; "
+	    "take 2 or more",
+	    r->local.batch == 1 ? "local.batch" : "parallel.micro_batch",
+	    net_places_single(&r->net)->name);
+}
+
 enum err
 job_check(const struct job_spec *job, struct why *why)
 {
@@ -479,7 +494,8 @@ job_check(const struct job_spec *job, struct why *why)
 		return err_set(why, ERR_INVALID,
 		    "data.classes: mse and bce are for numbers; use cross_entropy, or leave "
 		    "classes out");
-	return check_hostile(&job->aggregate.rule, why);
+	e = job->only_evaluates ? ERR_OK : check_piece(r, why);
+	return e ? e : check_hostile(&job->aggregate.rule, why);
 }
 
 bool

@@ -88,6 +88,14 @@ read_tensors(struct recipe *out, struct field *doc)
 	add_rules(out);
 }
 
+uint64_t
+recipe_min_examples(const struct recipe *r, bool evaluates)
+{
+	uint64_t least = evaluates ? 1 : r->local.least;
+
+	return r->data.min_examples > least ? r->data.min_examples : least;
+}
+
 bool
 recipe_names_builtin(const char *trainer)
 {

@@ -87,6 +87,9 @@ struct local_spec {
 	enum local_recompute recompute;
 	enum local_random random;
 	uint32_t variates; /* devices that keep a control variate each (SCAFFOLD); 0: none does */
+	/* Fewest examples of a piece: 2 if the built-in trainer meets a batch norm with one value of each channel in an example
+	 * (net_places_single), else 1. A piece of fewer is left out of its step. */
+	uint32_t least;
 };
 
 struct data_spec {
@@ -182,6 +185,8 @@ enum feature_actor recipe_feature_actor(const char *name);
  * if there is none. */
 const char *recipe_feature_missing(const struct recipe *r, const struct codec *codec,
     const char (*offered)[RECIPE_NAME_MAX], size_t count);
+/* Fewest examples of a device that gets a task: data.min_examples, and as many as a piece of its training needs. */
+uint64_t recipe_min_examples(const struct recipe *r, bool evaluates);
 /* Does it change training examples? */
 bool recipe_augments(const struct data_spec *d);
 

@@ -1,12 +1,13 @@
 #include <string.h>
 
-#include "recipe.h"
+#include "training.h"
 
 enum feature {
 	FEATURE_ACCUMULATE,
 	FEATURE_ADAPTERS,
 	FEATURE_ATTENTION_DROPOUT,
 	FEATURE_AUGMENT,
+	FEATURE_BATCH_NORMS,
 	FEATURE_BUDGET,
 	FEATURE_BUFFERED,
 	FEATURE_CLIP,
@@ -26,6 +27,7 @@ enum feature {
 	FEATURE_SIZED,
 	FEATURE_TRAINER_VARIATES,
 	FEATURE_VARIATES,
+	FEATURE_WEIGHTED_PIECES,
 	FEATURE_WINDOW,
 	FEATURES
 };
@@ -34,6 +36,7 @@ static const char *const names[] = {[FEATURE_ACCUMULATE] = "accumulate",
     [FEATURE_ADAPTERS] = "adapters",
     [FEATURE_ATTENTION_DROPOUT] = "attention-dropout",
     [FEATURE_AUGMENT] = "augment",
+    [FEATURE_BATCH_NORMS] = "batch-norms",
     [FEATURE_BUDGET] = "budget",
     [FEATURE_BUFFERED] = RECIPE_FEATURE_BUFFERED,
     [FEATURE_CLIP] = "clip",
@@ -53,6 +56,7 @@ static const char *const names[] = {[FEATURE_ACCUMULATE] = "accumulate",
     [FEATURE_SIZED] = "sized",
     [FEATURE_TRAINER_VARIATES] = RECIPE_FEATURE_TRAINER_VARIATES,
     [FEATURE_VARIATES] = "variates",
+    [FEATURE_WEIGHTED_PIECES] = "weighted-pieces",
     [FEATURE_WINDOW] = "window",
     [FEATURES] = NULL};
 
@@ -92,13 +96,26 @@ recipe_augments(const struct data_spec *d)
 	return a->flip || a->crop > 0 || a->noise > 0 || a->cutout > 0;
 }
 
+/* An older agent normalises a single value to nothing, and takes what a batch norm counts for weights that decay where a step gathers its
+ * gradient first. */
+static bool
+counts_otherwise(const struct recipe *r)
+{
+	const struct local_spec *l = &r->local;
+	bool gathers = l->clip_norm > 0 || training_pieces(l);
+	bool pulls = l->optimizer.weight_decay > 0 || l->prox > 0 || l->variates > 0;
+
+	return l->least > 1 || (net_spec_has(&r->net, LAYER_BATCHNORM) && gathers && pulls);
+}
+
 /* What the built-in trainer alone acts on; others get the recipe and judge for themselves. */
 static void
-of_builtin(
-    bool *needs, const struct net_spec *net, const struct local_spec *l, const struct data_spec *d)
+of_builtin(bool *needs, const struct recipe *r)
 {
-	needs[FEATURE_AUGMENT] = recipe_augments(d);
-	needs[FEATURE_ATTENTION_DROPOUT] = net_spec_drops_weights(net);
+	const struct local_spec *l = &r->local;
+
+	needs[FEATURE_AUGMENT] = recipe_augments(&r->data);
+	needs[FEATURE_ATTENTION_DROPOUT] = net_spec_drops_weights(&r->net);
 	needs[FEATURE_ACCUMULATE] = l->accumulate > 1;
 	needs[FEATURE_BUDGET] = l->seconds > 0 && l->unit != LOCAL_SECONDS;
 	needs[FEATURE_CLIP] = l->clip_norm > 0;
@@ -112,6 +129,9 @@ of_builtin(
 	needs[FEATURE_SCHEDULES] =
 	    l->schedule.type == SCHEDULE_LINEAR || l->schedule.type == SCHEDULE_WSD;
 	needs[FEATURE_VARIATES] = l->variates > 0;
+	/* An older agent takes each piece for its share of the examples. */
+	needs[FEATURE_WEIGHTED_PIECES] = net_spec_weighs(&r->net) && training_pieces(l);
+	needs[FEATURE_BATCH_NORMS] = counts_otherwise(r);
 }
 
 /* Nothing for a device to do, but an old one refuses the word. */
@@ -145,7 +165,7 @@ recipe_feature_missing(const struct recipe *r, const struct codec *codec,
 	/* Also of another trainer: an old device would not know how much is wanted. */
 	needs[FEATURE_SIZED] = r->local.unit == LOCAL_SIZED;
 	if (r->builtin)
-		of_builtin(needs, &r->net, &r->local, &r->data);
+		of_builtin(needs, r);
 	for (size_t i = 0; i < count; i++)
 		for (size_t f = 0; f < FEATURES; f++)
 			if (strcmp(offered[i], names[f]) == 0)

@@ -1,4 +1,5 @@
 #include "codec.h"
+#include "places.h"
 #include "recipe_inside.h"
 
 #include <string.h>
@@ -262,5 +263,7 @@ recipe_local_read(struct recipe *out, struct field *doc)
 	read_arithmetic(&out->net, &local);
 	read_parallel(out, doc);
 	read_variates(out, &local);
+	if (!doc->reader->err)
+		out->local.least = out->builtin && net_places_single(&out->net) ? 2 : 1;
 	field_end(&local);
 }

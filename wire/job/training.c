@@ -33,6 +33,21 @@ step_size(const struct local_spec *local, uint64_t examples)
 	return batch * (local->accumulate > 1 ? local->accumulate : 1);
 }
 
+uint32_t
+training_piece(const struct local_spec *local)
+{
+	bool cut =
+	    local->micro_batch > 0 && (local->batch == 0 || local->micro_batch < local->batch);
+
+	return cut ? local->micro_batch : local->batch;
+}
+
+bool
+training_pieces(const struct local_spec *local)
+{
+	return local->accumulate > 1 || training_piece(local) != local->batch;
+}
+
 double
 training_samples(const struct local_spec *local, uint64_t examples, uint64_t steps)
 {
@@ -47,8 +62,10 @@ training_steps(const struct local_spec *local, uint64_t examples)
 
 	if (local->unit == LOCAL_SECONDS || step == 0)
 		return 0;
+	/* Who alone is too few for a piece waits for the next epoch. */
+	uint64_t least = local->least > 1 ? local->least : 1;
 	if (local->unit == LOCAL_EPOCHS)
-		amount *= (double)((examples + step - 1) / step);
+		amount *= (double)(examples / step + (examples % step >= least));
 	return amount >= 0x1p62 ? (uint64_t)1 << 62 : amount >= 1 ? (uint64_t)amount : 1;
 }
 

@@ -13,6 +13,10 @@ uint64_t training_steps(const struct local_spec *local, uint64_t examples);
 /* Of so many examples, those that a device may work on where it may claim `most` (0: any): all of them, unless the work would take more
  * different ones than that. Which they are: allowance.h. */
 uint64_t training_share(const struct local_spec *local, uint64_t examples, uint64_t most);
+/* Are steps of several pieces: batches or parts of one, whose gradients are added up? */
+bool training_pieces(const struct local_spec *local);
+/* Examples of a whole piece, which is worked through at once: 0 for all that a device has. */
+uint32_t training_piece(const struct local_spec *local);
 /* Examples that so many steps of a device with so many examples work on, each as often as it comes up. */
 double training_samples(const struct local_spec *local, uint64_t examples, uint64_t steps);
 

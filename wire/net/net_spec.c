@@ -70,6 +70,12 @@ net_spec_labels(const struct net_spec *s)
 }
 
 bool
+net_spec_weighs(const struct net_spec *s)
+{
+	return s->ignores || s->class_weights;
+}
+
+bool
 net_spec_has(const struct net_spec *s, enum layer_type type)
 {
 	for (size_t i = 0; i < s->layer_count; i++)

@@ -155,6 +155,8 @@ bool net_spec_has(const struct net_spec *s, enum layer_type type);
 const char *net_spec_type_name(enum layer_type type);
 /* Names of all layer types, NULL-terminated, for the device's offer. */
 const char *const *net_spec_type_names(void);
+/* Do labels count unequally in the mean loss: not at all if they are ignored, or by their classes' weights? */
+bool net_spec_weighs(const struct net_spec *s);
 /* Has the loss a label for each example, or each step? Otherwise there are targets. */
 bool net_spec_labels(const struct net_spec *s);
 
