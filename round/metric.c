@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "counted.h"
+
 static int
 by_weight(const void *a, const void *b)
 {
@@ -45,6 +47,23 @@ cap_weights(struct metric_value *s, size_t count, uint32_t hostile)
 		s[i].weight = s[at].weight;
 }
 
+enum err
+metric_cap(double *weights, size_t count, uint32_t hostile)
+{
+	struct metric_value *s = calloc(count + 1, sizeof(*s));
+
+	if (!s)
+		return ERR_NOMEM;
+	for (size_t i = 0; i < count; i++)
+		s[i].weight = weights[i];
+	if (count > 0)
+		cap_weights(s, count, hostile);
+	for (size_t i = 0; i < count; i++)
+		weights[i] = weights[i] < s[count - 1].weight ? weights[i] : s[count - 1].weight;
+	free(s);
+	return ERR_OK;
+}
+
 static double
 median(struct metric_value *s, size_t count, uint32_t hostile)
 {
@@ -83,19 +102,34 @@ metric_own(const struct job_spec *spec, struct metric_value *values, size_t coun
 	return isfinite(value) ? value : (double)NAN;
 }
 
-static double
-loss_of(struct metric_value *s, const struct metric_report *r, size_t count, uint32_t hostile)
-{
-	size_t n = 0;
+/* Those who measured something, what they weigh in a figure, and room to find it in. */
+struct measured {
+	struct metric_report *reports;
+	struct counted_device *devices;
+	double *weights;
+	struct metric_value *values;
+	size_t count;
+	uint32_t hostile;
+};
 
-	for (size_t i = 0; i < count; i++) {
-		bool number = fabs(r[i].loss) <= METRIC_LOSS_MAX;
-		if (number || hostile > 0)
-			s[n++] = (struct metric_value){r[i].weight, number ? r[i].loss : INFINITY};
+static double
+loss_of(const struct measured *m)
+{
+	size_t n = 0, weighed = 0;
+
+	for (size_t i = 0; i < m->count; i++) {
+		const double loss = m->reports[i].loss;
+		bool number = fabs(loss) <= METRIC_LOSS_MAX;
+		if (!(m->weights[i] > 0))
+			continue;
+		weighed++;
+		if (number || m->hostile > 0)
+			m->values[n++] =
+			    (struct metric_value){m->weights[i], number ? loss : INFINITY};
 	}
-	if (2 * n < count)
+	if (n == 0 || 2 * n < weighed)
 		return NAN;
-	double loss = hostile > 0 ? median(s, n, hostile) : mean(s, n);
+	double loss = m->hostile > 0 ? median(m->values, n, m->hostile) : mean(m->values, n);
 	return isfinite(loss) ? loss : NAN;
 }
 
@@ -106,41 +140,90 @@ is_silent(const struct metric_report *r)
 }
 
 static double
-accuracy_of(struct metric_value *s, const struct metric_report *r, size_t count, uint32_t hostile,
-    double silent)
+accuracy_of(const struct measured *m, double silent)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < count; i++) {
-		double value = is_silent(&r[i]) ? silent : r[i].accuracy;
-		if (isfinite(value))
-			s[n++] = (struct metric_value){r[i].weight, value};
+	for (size_t i = 0; i < m->count; i++) {
+		const struct metric_report *r = &m->reports[i];
+		double value = is_silent(r) ? silent : r->accuracy;
+		if (isfinite(value) && m->weights[i] > 0)
+			m->values[n++] = (struct metric_value){m->weights[i], value};
 	}
 	if (n == 0)
 		return NAN;
-	return hostile > 0 ? median(s, n, hostile) : mean(s, n);
+	return m->hostile > 0 ? median(m->values, n, m->hostile) : mean(m->values, n);
+}
+
+static bool
+has_counted(const struct metric_report *r)
+{
+	return !r->says.told || r->says.loss_count > 0 ||
+	    (r->says.has_labels && r->says.labels > 0);
+}
+
+static void
+take(struct measured *m, const struct metric_report *reports, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (!has_counted(&reports[i]))
+			continue;
+		m->devices[m->count] =
+		    (struct counted_device){reports[i].weight, reports[i].most, reports[i].says};
+		m->reports[m->count++] = reports[i];
+	}
+}
+
+static enum err
+measured_init(struct measured *m, const struct metric_report *reports, size_t count)
+{
+	m->reports = calloc(count + 1, sizeof(*m->reports));
+	m->devices = calloc(count + 1, sizeof(*m->devices));
+	m->weights = calloc(count + 1, sizeof(*m->weights));
+	m->values = calloc(count + 1, sizeof(*m->values));
+	if (!m->reports || !m->devices || !m->weights || !m->values)
+		return ERR_NOMEM;
+	take(m, reports, count);
+	return ERR_OK;
+}
+
+static void
+measured_deinit(struct measured *m)
+{
+	free(m->reports);
+	free(m->devices);
+	free(m->weights);
+	free(m->values);
+}
+
+static void
+find(struct metric *out, const struct job_spec *spec, const struct measured *m)
+{
+	bool guarded = spec->guard.on && spec->guard.metric == GUARD_ACCURACY;
+	double none = guarded ? 0 : (double)NAN;
+	size_t silents = 0;
+
+	*out = (struct metric){.loss = NAN, .accuracy = none};
+	out->known = m->count > 2 * (size_t)m->hostile;
+	for (size_t i = 0; i < m->count; i++)
+		silents += is_silent(&m->reports[i]);
+	if (!out->known || 2 * silents > m->count)
+		return;
+	counted_weigh(m->weights, spec, m->devices, m->count, COUNTED_LOSS);
+	out->loss = loss_of(m);
+	counted_weigh(m->weights, spec, m->devices, m->count, COUNTED_LABELS);
+	out->accuracy = accuracy_of(m, m->hostile > 0 ? none : (double)NAN);
 }
 
 enum err
 metric_of(struct metric *out, const struct job_spec *spec, const struct metric_report *reports,
     size_t count)
 {
-	uint32_t hostile = spec->aggregate.rule.hostile;
-	bool guarded = spec->guard.on && spec->guard.metric == GUARD_ACCURACY;
-	double none = guarded ? 0 : (double)NAN;
-	size_t silents = 0;
+	struct measured m = {.hostile = spec->aggregate.rule.hostile};
+	enum err e = measured_init(&m, reports, count);
 
-	*out = (struct metric){.loss = NAN, .accuracy = none};
-	out->known = count > 2 * (size_t)hostile;
-	for (size_t i = 0; i < count; i++)
-		silents += is_silent(&reports[i]);
-	if (!out->known || 2 * silents > count)
-		return ERR_OK;
-	struct metric_value *s = calloc(count, sizeof(*s));
-	if (!s)
-		return ERR_NOMEM;
-	out->loss = loss_of(s, reports, count, hostile);
-	out->accuracy = accuracy_of(s, reports, count, hostile, hostile > 0 ? none : (double)NAN);
-	free(s);
-	return ERR_OK;
+	if (!e)
+		find(out, spec, &m);
+	measured_deinit(&m);
+	return e;
 }

@@ -3,10 +3,11 @@
 #include <stddef.h>
 
 #include "job.h"
+#include "messages.h"
 
 /*
  * The metric of a round's base from what its devices report of it (evaluate.by: devices). Where no device may be hostile it is
- * their mean, weighted by examples. Where `hostile` of them may be, it is their median, which lies between figures of honest devices
+ * their mean, weighted by what counted in them (counted.h). Where `hostile` of them may be, it is their median, which lies between figures of honest devices
  * whatever the others say: it takes more than 2 x hostile reports, and no weight counts for more than the median of the weights, nor
  * for so much that `hostile` devices together had half. Pure.
  */
@@ -14,10 +15,12 @@
 /* A loss further from zero is no number. */
 #define METRIC_LOSS_MAX 1e30
 
-/* What one device measured; NaN: it does not say, or found no number. */
+/* What one device measured; NaN: it does not say, or found no number. One in whose figures nothing counted is left out. */
 struct metric_report {
 	double weight; /* examples, above 0 */
 	double loss, accuracy;
+	double most; /* labels that so many examples can count for (counted_evaluated_most) */
+	struct report_counted says; /* what they are means of, as far as the device says */
 };
 
 struct metric {
@@ -28,6 +31,10 @@ struct metric {
 	/* NaN if nobody says. For a guard by accuracy 0 if more than half tell neither figure; with `hostile` each of those counts as 0. */
 	double accuracy;
 };
+
+/* Lowers weights to the most that none may exceed where `hostile` of `count` devices may lie: the median of the weights, or less where they
+ * would have half. ERR_NOMEM. */
+ERR_MUST_USE enum err metric_cap(double *weights, size_t count, uint32_t hostile);
 
 /* What one device reports under a name of its trainer's. */
 struct metric_value {

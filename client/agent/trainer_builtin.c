@@ -176,6 +176,36 @@ after_batch(void *context, uint64_t done, uint64_t planned)
 	return false;
 }
 
+static bool
+has_counted(const struct train_score *score)
+{
+	return score->weight > 0 || score->labels > 0;
+}
+
+static enum err
+nothing_counts(struct trainer_out *out, struct why *why)
+{
+	out->abort = ABORT_DATA_MISMATCH;
+	return err_set(why, ERR_INVALID,
+	    "no label counts: all are model.ignore_index, or of classes that weigh 0");
+}
+
+static void
+report_score(struct trainer_out *out, const struct train_score *score)
+{
+	struct report *r = &out->report;
+
+	out->has_report = r->has_evaluate = true;
+	r->eval_examples = score->examples;
+	r->eval_loss = score->loss;
+	r->eval_accuracy = score->accuracy;
+	r->evaluated = (struct report_counted){.told = true,
+	    .loss_count = score->weight,
+	    .has_labels = score->labels > 0,
+	    .labels = score->labels,
+	    .right = score->right};
+}
+
 /* The base of a round, before it is trained. */
 static enum err
 evaluate(struct training *t, struct trainer_out *out, struct why *why)
@@ -190,14 +220,10 @@ evaluate(struct training *t, struct trainer_out *out, struct why *why)
 	config.counts = out->counts;
 	if (!e)
 		e = train_evaluate_while(t->net, t->in->validation, &config, &score, why);
-	if (e)
+	if (e || !has_counted(&score))
 		return e;
+	report_score(out, &score);
 	out->report.counts = out->counts;
-	out->has_report = true;
-	out->report.has_evaluate = true;
-	out->report.eval_examples = score.examples;
-	out->report.eval_loss = score.loss;
-	out->report.eval_accuracy = score.accuracy;
 	return ERR_OK;
 }
 
@@ -241,10 +267,13 @@ measure(struct training *t, struct trainer_out *out, struct why *why)
 		    t->in->stop && t->in->stop(t->in->context) ? ABORT_STOPPED : ABORT_DEADLINE;
 	if (e && e != ERR_NUMERIC)
 		return e;
-	out->has_report = out->report.has_evaluate = true;
+	if (e)
+		score = (struct train_score){.loss = NAN, .accuracy = NAN};
+	else if (!has_counted(&score))
+		return nothing_counts(out, why);
+	report_score(out, &score);
+	out->report.evaluated.told = !e;
 	out->report.eval_examples = out->finish.examples = set->count;
-	out->report.eval_loss = e ? (double)NAN : score.loss;
-	out->report.eval_accuracy = e ? (double)NAN : score.accuracy;
 	out->report.counts = e ? NULL : out->counts;
 	return ERR_OK;
 }
@@ -370,6 +399,12 @@ train(struct training *t, struct trainer_out *out, struct why *why)
 	    .normaliser = result.normaliser,
 	    .optimizer = ids[recipe->local.optimizer.type],
 	    .partial = result.partial};
+	out->has_report = true;
+	out->report.trained = (struct report_counted){.told = true,
+	    .loss_count = result.loss_count,
+	    .has_labels = net_labels(t->net) > 0,
+	    .labels = result.labels,
+	    .right = result.right};
 	return ERR_OK;
 }
 
@@ -514,6 +549,8 @@ train_task(struct training *t, struct trainer_out *out, struct why *why)
 	struct net_part whole =
 	    training_part(&in->work->task.recipe, in->train, in->validation->count);
 	enum err e = make_whole(t, &whole, why);
+	if (!e && !train_counts(t->net, in->train))
+		e = nothing_counts(out, why);
 	if (!e)
 		e = check_set(t, in->train, out, why);
 	if (!e)

@@ -214,7 +214,10 @@ add_score(struct json *o, const struct score *s)
 static void
 print_score(const struct score *s)
 {
-	cmd_print_part("  %s loss %.4f", s->set, s->score.loss);
+	if (isfinite(s->score.loss))
+		cmd_print_part("  %s loss %.4f", s->set, s->score.loss);
+	else
+		cmd_print_part("  %s loss -", s->set);
 	if (isfinite(s->score.accuracy))
 		cmd_print_part("  %s accuracy %.4f", s->set, s->score.accuracy);
 }
@@ -224,13 +227,15 @@ report(struct alone *a, uint64_t round, const struct trainer_out *out,
     const struct score scores[SCORES], double seconds)
 {
 	const struct finish *f = &out->finish;
+	const struct report_counted *c = &out->report.trained;
+	bool none = c->told && !(c->loss_count > 0);
 
 	if (a->json) {
 		struct json *o = json_object();
 		json_add_u64(o, "epoch", round);
 		json_add_u64(o, "examples", f->examples);
 		json_add_u64(o, "steps", f->steps);
-		add_figure(o, "loss", f->loss);
+		add_figure(o, "loss", none ? (double)NAN : f->loss);
 		add_figure(o, "accuracy", f->accuracy);
 		for (size_t i = 0; i < SCORES && scores[i].set; i++)
 			add_score(o, &scores[i]);
@@ -238,9 +243,10 @@ report(struct alone *a, uint64_t round, const struct trainer_out *out,
 		json_push(a->epochs, o);
 		return;
 	}
-	cmd_print_part("%s %llu  examples %llu  steps %llu  loss %.4f",
+	cmd_print_part("%s %llu  examples %llu  steps %llu  loss ",
 	    a->epochs_text ? "epoch" : "round", (unsigned long long)round,
-	    (unsigned long long)f->examples, (unsigned long long)f->steps, f->loss);
+	    (unsigned long long)f->examples, (unsigned long long)f->steps);
+	printf(none ? "-" : "%.4f", f->loss);
 	if (isfinite(f->accuracy))
 		printf("  accuracy %.4f", f->accuracy);
 	for (size_t i = 0; i < SCORES && scores[i].set; i++)

@@ -114,6 +114,36 @@ finish_of(
 	return e;
 }
 
+enum err
+finish_check_counted(const struct report_counted *c, struct why *why)
+{
+	if (!(c->loss_count >= 0 && c->loss_count <= REPORT_COUNT_MAX))
+		return err_set(why, ERR_INVALID, "loss_count is %g, and must be from 0 to %g",
+		    c->loss_count, REPORT_COUNT_MAX);
+	if (c->right > c->labels || c->labels > JSON_INT_MAX)
+		return err_set(why, ERR_INVALID, "%llu labels are right of %llu that count",
+		    (unsigned long long)c->right, (unsigned long long)c->labels);
+	return ERR_OK;
+}
+
+void
+finish_count(struct finish *f, struct report *report, const struct report_counted counted[2])
+{
+	report->trained = counted[TASK_TRAIN];
+	if (report->has_evaluate)
+		report->evaluated = counted[TASK_EVALUATE];
+	if (report->trained.told && !(report->trained.loss_count > 0))
+		f->loss = 0;
+	if (report->trained.has_labels)
+		f->accuracy = messages_report_accuracy(&report->trained);
+	if (report->evaluated.has_labels)
+		report->eval_accuracy = messages_report_accuracy(&report->evaluated);
+	if (report->evaluated.told && !(report->evaluated.loss_count > 0))
+		report->eval_loss = NAN;
+	if (report->trained.told)
+		f->report = report;
+}
+
 /* Before the delta can be sent: it counts from the moment it is accepted. */
 static enum err
 keep_variate(struct rivulet *r, const struct delta *delta)

@@ -157,4 +157,5 @@ handle_drop(struct rivulet *r)
 	free(r->tensors);
 	r->tensors = NULL;
 	r->has_work = false;
+	memset(r->counted, 0, sizeof(r->counted));
 }

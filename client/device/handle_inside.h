@@ -49,6 +49,8 @@ struct rivulet {
 	struct offer *offer; /* held_models and wait are filled in per request */
 	struct work work;
 	bool has_work;
+	struct report_counted
+	    counted[2]; /* by enum rivulet_kind: what the program says of its task */
 	bool weights_held; /* by the caller, who frees them */
 	double stop_at; /* backoff_now(): training should end then */
 	struct rivulet_task task; /* what the caller sees of it */

@@ -162,6 +162,22 @@ rivulet_next(struct rivulet *r, double timeout_s, const struct rivulet_task **ta
 }
 
 int
+rivulet_count(struct rivulet *r, int kind, double loss_count, uint64_t labels, uint64_t right)
+{
+	bool has = labels != RIVULET_UNCOUNTED;
+	struct report_counted c = {true, loss_count, has, has ? labels : 0, has ? right : 0};
+
+	if (!r->has_work)
+		return handle_error(err_set(&r->why, ERR_STATE, "no task in hand"));
+	if (kind != RIVULET_TRAIN && kind != RIVULET_EVALUATE)
+		return handle_error(err_set(&r->why, ERR_INVALID, "no figures of kind %d", kind));
+	enum err e = finish_check_counted(&c, &r->why);
+	if (!e)
+		r->counted[kind] = c;
+	return handle_error(e);
+}
+
+int
 rivulet_submit(struct rivulet *r, const struct rivulet_result *result)
 {
 	struct report report;
@@ -170,6 +186,8 @@ rivulet_submit(struct rivulet *r, const struct rivulet_result *result)
 
 	bool evaluates = r->has_work && r->work.task.kind == TASK_EVALUATE;
 
+	if (!e)
+		finish_count(&f, &report, r->counted);
 	if (evaluates)
 		f.examples = result->evaluate.examples;
 	else if (!e && r->has_work && work_variates(&r->work))

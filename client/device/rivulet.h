@@ -178,6 +178,13 @@ void rivulet_release(void *held);
  * rivulet_next. RIVULET_NUMERIC, RIVULET_INVALID and other errors: nothing was kept; the task is still in hand and may be
  * submitted otherwise or aborted. */
 int rivulet_submit(struct rivulet *r, const struct rivulet_result *result);
+/* What the figures of the task in hand are means of, so that those of all devices together are sums over what counted divided by what
+ * counted; before rivulet_submit, the last call counts. kind: RIVULET_TRAIN, of the training loss and accuracy, everything that the steps
+ * took; RIVULET_EVALUATE, of the evaluation. loss_count: what the loss is divided by (examples, or the labels that count, by their weights),
+ * 0: nothing counted. Of `labels` that count so many are `right`: the accuracy is right / labels then, none without labels;
+ * RIVULET_UNCOUNTED: it stands as rivulet_submit gets it. RIVULET_INVALID for what cannot be, RIVULET_STATE without a task. */
+#define RIVULET_UNCOUNTED UINT64_MAX
+int rivulet_count(struct rivulet *r, int kind, double loss_count, uint64_t labels, uint64_t right);
 /* Gives the task back. reason: a word ("trainer-failed", "no-data", "out-of-memory", ...); log may be NULL. */
 int rivulet_abort(struct rivulet *r, const char *reason, const char *log);
 

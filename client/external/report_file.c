@@ -8,6 +8,15 @@
 #include "last_words.h"
 #include "wild.h"
 
+/* Then there is no loss, either. */
+static bool
+counts_nothing(const struct json *doc)
+{
+	double count;
+
+	return json_double(json_get(json_get(doc, "trained"), "loss_count"), &count) && count == 0;
+}
+
 static bool
 take_figures(struct finish *f, const struct json *doc)
 {
@@ -16,7 +25,7 @@ take_figures(struct finish *f, const struct json *doc)
 	f->accuracy = NAN;
 	if (!json_u64(json_get(doc, "examples"), &f->examples) ||
 	    !json_u64(json_get(doc, "steps"), &f->steps) ||
-	    !json_double(json_get(doc, "loss"), &f->loss))
+	    (!json_double(json_get(doc, "loss"), &f->loss) && !counts_nothing(doc)))
 		return false;
 	(void)json_double(json_get(doc, "accuracy"), &f->accuracy);
 	(void)json_bool(json_get(doc, "partial"), &f->partial);
@@ -138,7 +147,17 @@ has_counts(const char *text, size_t len)
 	return has;
 }
 
-/* "evaluate" and "metrics" travel on in the signed report, and the counts that the job asks for. */
+/* An accuracy is the share of the labels that are told; a program may round it. */
+static void
+take_counted(struct report_file *out)
+{
+	const struct report_counted all[] = {out->report.trained, out->report.evaluated};
+
+	finish_count(&out->finish, &out->report, all);
+	out->finish.report = NULL;
+}
+
+/* "trained", "evaluate" and "metrics" travel on in the signed report, and the counts that the job asks for. */
 static enum err
 take_report(struct report_file *out, const struct recipe *recipe, const char *text, size_t len,
     struct why *why)
@@ -162,6 +181,8 @@ take_evaluation(struct report_file *out, const struct recipe *recipe, const char
 	enum err e = take_report(out, recipe, text, len, why);
 
 	out->finish.examples = out->report.eval_examples;
+	if (!e)
+		take_counted(out);
 	if (e || (out->report.has_evaluate && out->report.eval_examples > 0))
 		return e;
 	counts_free(out->counts);
@@ -177,8 +198,11 @@ take_work(struct report_file *out, const struct recipe *recipe, const struct jso
 		return err_set(why, ERR_INVALID,
 		    "report.json wants examples and steps (at least 1) and a finite loss");
 	enum err e = take_after(out, json_get(doc, "after"), why);
-	if (!e && (json_get(doc, "evaluate") || json_get(doc, "metrics")))
+	if (!e &&
+	    (json_get(doc, "trained") || json_get(doc, "evaluate") || json_get(doc, "metrics")))
 		e = take_report(out, recipe, text, len, why);
+	if (!e)
+		take_counted(out);
 	return e;
 }
 

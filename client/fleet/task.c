@@ -216,6 +216,8 @@ note_report(const struct fleet_shop *s, struct fleet_task *t, const struct repor
 	for (size_t i = 0; m->metric == MONITOR_OWN && i < r->metric_count; i++)
 		if (strcmp(r->metrics[i].name, m->name) == 0)
 			t->own = r->metrics[i].value;
+	t->trained = r->trained;
+	t->evaluated = r->evaluated;
 	t->has_measured = r->has_evaluate;
 	t->measured_examples = r->eval_examples;
 	t->measured_loss = r->eval_loss;
@@ -230,6 +232,7 @@ note(const struct fleet_shop *s, struct fleet_task *t, const struct trainer_out 
 	t->normaliser = out->finish.normaliser;
 	t->loss = out->finish.loss;
 	t->accuracy = out->finish.accuracy;
+	t->partial = out->finish.partial;
 	if (out->has_report)
 		note_report(s, t, &out->report);
 }
@@ -239,7 +242,7 @@ static bool
 is_given_up(const struct trainer_out *out)
 {
 	return out->abort == ABORT_NOT_FINITE || out->abort == ABORT_NO_DATA ||
-	    out->abort == ABORT_UNKNOWN;
+	    out->abort == ABORT_DATA_MISMATCH || out->abort == ABORT_UNKNOWN;
 }
 
 /* With the last line that a program said. */

@@ -3,6 +3,7 @@
 #include "abort_reason.h"
 #include "deal.h"
 #include "job.h"
+#include "messages.h"
 #include "slots.h"
 #include "task_kind.h"
 #include "vectors.h"
@@ -75,6 +76,8 @@ struct fleet_task {
 	struct vectors vectors; /* what the payload holds */
 	uint64_t examples, steps_done;
 	double loss, accuracy, norm, normaliser; /* accuracy NaN if none */
+	bool partial;
+	struct report_counted trained, evaluated; /* what the figures are means of */
 	bool has_measured;
 	uint64_t measured_examples;
 	double measured_loss, measured_accuracy; /* of the base */

@@ -63,7 +63,8 @@ print_score(const struct eval *v, const struct train_score *s)
 		json_free(o);
 		return;
 	}
-	printf("examples %llu  loss %.6g", (unsigned long long)s->examples, s->loss);
+	printf("examples %llu  loss ", (unsigned long long)s->examples);
+	printf(isfinite(s->loss) ? "%.6g" : "-", s->loss);
 	if (isfinite(s->accuracy))
 		printf("  accuracy %.4f", s->accuracy);
 	printf("\n");

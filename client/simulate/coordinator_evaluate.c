@@ -4,6 +4,7 @@
 
 #include "bytes.h"
 #include "coordinator_inside.h"
+#include "counted.h"
 #include "measure.h"
 #include "metric.h"
 
@@ -55,7 +56,7 @@ simulate_coordinator_evaluate(struct simulate_coordinator *c, const struct simul
 		return ERR_OK;
 	const float *params = arranged(c, m, &room);
 	enum err e = params ? score(c, params, &c->test, &s, why) : ERR_NOMEM;
-	if (!e) {
+	if (!e && (s.weight > 0 || s.labels > 0)) {
 		out->evaluated = true;
 		out->evaluated_examples = s.examples;
 		out->loss = s.loss;
@@ -73,15 +74,18 @@ simulate_coordinator_evaluate(struct simulate_coordinator *c, const struct simul
 
 /* What a delta's device says of the base that it started from: of as many examples as it trained on, at most. */
 static struct simulate_answer
-answer_of(const struct fleet_task *t)
+answer_of(const struct job_spec *job, const struct fleet_task *t)
 {
 	uint64_t n = t->measured_examples < t->examples ? t->measured_examples : t->examples;
 	struct simulate_answer a = {
 	    .round = t->round, .device = t->device, .examples = (double)t->examples, .own = t->own};
 
 	if (t->has_measured)
-		a.report =
-		    (struct metric_report){(double)n, t->measured_loss, t->measured_accuracy};
+		a.report = (struct metric_report){.weight = (double)n,
+		    .loss = t->measured_loss,
+		    .accuracy = t->measured_accuracy,
+		    .most = counted_evaluated_most(job, n),
+		    .says = t->evaluated};
 	memcpy(a.base, t->base->id, 32);
 	return a;
 }
@@ -96,7 +100,8 @@ add_silent(struct metric_report *all, size_t count, uint32_t none)
 		weight += all[i].weight;
 	weight = count > 0 ? weight / (double)count : 1;
 	for (uint32_t i = 0; i < none; i++)
-		all[count++] = (struct metric_report){weight, NAN, NAN};
+		all[count++] =
+		    (struct metric_report){.weight = weight, .loss = NAN, .accuracy = NAN};
 	return count;
 }
 
@@ -143,7 +148,7 @@ remember(struct simulate_coordinator *c, const struct simulate_reports *in)
 		if (!grown)
 			return ERR_NOMEM;
 		c->answers = grown;
-		c->answers[c->answer_count++] = answer_of(in->tasks[i]);
+		c->answers[c->answer_count++] = answer_of(c->setup.job, in->tasks[i]);
 	}
 	return ERR_OK;
 }
@@ -235,7 +240,7 @@ at_once(const struct simulate_coordinator *c, struct simulate_round *out,
 	if (!all)
 		return ERR_NOMEM;
 	for (size_t i = 0; i < in->count; i++)
-		all[i] = answer_of(in->tasks[i]);
+		all[i] = answer_of(c->setup.job, in->tasks[i]);
 	enum err e = figure(c->setup.job, out, all, in->count, in->no_numbers);
 	free(all);
 	return e;

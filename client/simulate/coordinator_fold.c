@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "coordinator_inside.h"
+#include "counted.h"
 #include "fold_tile.h"
 #include "late.h"
 #include "worker.h"
@@ -140,28 +141,34 @@ prepare(struct simulate_coordinator *c, struct folding *f, uint64_t round, struc
 static enum err
 collect(const struct simulate_coordinator *c, struct folding *f, struct simulate_round *out)
 {
-	double loss = 0, right = 0, examples = 0, known = 0;
+	struct counted_training *said = calloc(f->in->count + 1, sizeof(*said));
+	struct counted_figures figures;
 
 	f->weights = calloc(f->in->count + 1, sizeof(*f->weights));
 	f->normalisers = calloc(f->in->count + 1, sizeof(*f->normalisers));
 	f->scales = calloc(f->in->count + 1, sizeof(*f->scales));
-	if (!f->weights || !f->normalisers || !f->scales)
+	if (!f->weights || !f->normalisers || !f->scales || !said) {
+		free(said);
 		return ERR_NOMEM;
+	}
 	for (size_t i = 0; i < f->in->count; i++) {
 		const struct fleet_task *t = f->in->tasks[i];
-		double n = (double)t->examples;
 		f->normalisers[i] = (double)(float)t->normaliser;
-		f->weights[i] = n;
+		f->weights[i] = (double)t->examples;
 		late_apply(&c->setup.job->aggregate.staleness, out->number - t->round,
 		    &f->weights[i], &f->scales[i]);
-		loss += n * t->loss;
-		examples += n;
-		right += isfinite(t->accuracy) ? n * t->accuracy : 0;
-		known += isfinite(t->accuracy) ? n : 0;
+		said[i] = (struct counted_training){.examples = t->examples,
+		    .steps = t->steps_done,
+		    .partial = t->partial,
+		    .loss = (double)(float)t->loss,
+		    .accuracy = (double)(float)t->accuracy,
+		    .says = t->trained};
 	}
-	out->train_loss = examples > 0 ? loss / examples : (double)NAN;
-	out->train_accuracy = known > 0 ? right / known : (double)NAN;
-	return ERR_OK;
+	enum err e = counted_training_figures(&figures, c->setup.job, said, f->in->count);
+	free(said);
+	out->train_loss = figures.loss;
+	out->train_accuracy = figures.accuracy;
+	return e;
 }
 
 /* *made is the new model; NULL if it is not finite. */

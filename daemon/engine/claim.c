@@ -1,5 +1,6 @@
 #include "engine.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -116,6 +117,7 @@ fill_claim(struct engine_claim *out, const struct engine_job *j, const struct ma
 	    .round = m->round,
 	    .late = m->round != j->row.round,
 	    .examples = m->examples,
+	    .accuracy = m->accuracy,
 	    .speed = {.steps = steps, .samples = training_samples(local, m->examples, steps)},
 	    .elements = m->elements,
 	    .payload_bytes = m->payload_bytes,
@@ -181,21 +183,42 @@ engine_claim(struct engine *g, const struct manifest *m, const uint8_t device[32
 	return problem;
 }
 
+/* An accuracy beside the labels that it is a share of. */
+static bool
+agrees(double accuracy, const struct report_counted *c)
+{
+	if (!c->has_labels)
+		return true;
+	return c->labels == 0 ? isnan(accuracy)
+			      : fabs(accuracy - messages_report_accuracy(c)) <= 1e-5;
+}
+
+static enum err
+check_evaluated(const struct engine_claim *claim, const struct report *r, struct why *why)
+{
+	if (claim->kind == TASK_EVALUATE && r->eval_examples != claim->examples)
+		return err_set(why, ERR_INVALID, "evaluate.examples is not what the manifest says");
+	if (!claim->central && r->eval_examples > claim->max_examples)
+		return err_set(why, ERR_LIMIT, "evaluate.examples is above aggregate.max_examples");
+	/* Neither cross-entropy nor mse ever is; what a model without layers is trained by, nobody here knows. */
+	if (claim->has_layers && r->eval_loss < 0)
+		return err_set(
+		    why, ERR_INVALID, "evaluate.loss is negative; a loss of this job is not");
+	if (!agrees(r->eval_accuracy, &r->evaluated))
+		return err_set(
+		    why, ERR_INVALID, "evaluate.accuracy is not evaluate.right / evaluate.labels");
+	return ERR_OK;
+}
+
 enum problem_type
 engine_claim_report(const struct engine_claim *claim, const struct report *r, struct why *why)
 {
-	enum err e = ERR_OK;
+	bool evaluates = claim->kind == TASK_EVALUATE;
+	enum err e = r->has_evaluate || evaluates ? check_evaluated(claim, r, why) : ERR_OK;
 
-	if (!r->has_evaluate && claim->kind != TASK_EVALUATE)
-		return PROBLEM_NONE;
-	if (claim->kind == TASK_EVALUATE && r->eval_examples != claim->examples)
-		e = err_set(why, ERR_INVALID, "evaluate.examples is not what the manifest says");
-	else if (!claim->central && r->eval_examples > claim->max_examples)
-		e = err_set(why, ERR_LIMIT, "evaluate.examples is above aggregate.max_examples");
-	/* Neither cross-entropy nor mse ever is; what a model without layers is trained by, nobody here knows. */
-	else if (claim->has_layers && r->eval_loss < 0)
-		e = err_set(
-		    why, ERR_INVALID, "evaluate.loss is negative; a loss of this job is not");
+	if (!e && !evaluates && !agrees((double)claim->accuracy, &r->trained))
+		e = err_set(why, ERR_INVALID,
+		    "the manifest's accuracy is not trained.right / trained.labels");
 	return e ? PROBLEM_BAD_REPORT : PROBLEM_NONE;
 }
 

@@ -73,6 +73,7 @@ struct engine_claim {
 	uint64_t entries; /* codec_params.entries */
 	double max_norm;
 	uint64_t max_examples;
+	float accuracy; /* of the manifest */
 	bool has_layers; /* its loss is one that this coordinator knows */
 	struct figure_set figures; /* what its report must count, */
 	size_t class_count; /* of so many classes */

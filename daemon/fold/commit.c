@@ -17,9 +17,8 @@ commit_fill(struct fold *w)
 	bool trained = r->state != OUTCOME_EVALUATED;
 
 	r->bytes_down = w->f->bytes_down;
-	r->loss = trained && r->examples > 0 ? w->loss / (double)r->examples : NAN;
-	r->accuracy =
-	    trained && w->accuracy_examples > 0 ? w->accuracy / w->accuracy_examples : NAN;
+	r->loss = trained ? w->trained.loss : (double)NAN;
+	r->accuracy = trained ? w->trained.accuracy : (double)NAN;
 	r->closed_at = clock_wall();
 	/* How long it took stays right where the wall clock has stepped meanwhile. */
 	if (r->opened_ms > 0)

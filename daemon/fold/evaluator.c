@@ -97,6 +97,15 @@ keep_counts(struct place *p, struct counts *counts, bool good)
 		counts_free(counts);
 }
 
+#define NOTHING_COUNTS \
+	"no label of the evaluation set counts: all are model.ignore_index, or weigh 0"
+
+static bool
+has_counted(const struct train_score *s)
+{
+	return s->weight > 0 || s->labels > 0;
+}
+
 /* A failure costs the metric, not the round. */
 static void
 measure(struct place *p)
@@ -127,9 +136,11 @@ measure(struct place *p)
 	}
 	if (e)
 		lacks_figure(p, why.text[0] ? why.text : err_name(e));
-	else if (!isfinite(score.loss))
+	else if (!has_counted(&score))
+		lacks_figure(p, NOTHING_COUNTS);
+	else if (!isfinite(score.loss) && score.weight > 0)
 		log_failure(p, "the loss is not finite");
-	if (!e)
+	if (!e && has_counted(&score))
 		*p->v.out = (struct store_metric){true, score.examples, score.loss, score.accuracy};
 }
 

@@ -45,16 +45,18 @@ read_change(void *context, size_t delta, uint64_t first, size_t count, float *ou
 static void
 add_report(struct fold *w, const struct store_accept *a, const struct manifest *m)
 {
+	struct counted_training *t = &w->trainings[w->count - 1];
 	struct report r;
-	double n = (double)m->examples;
 
-	w->loss += n * (double)m->loss;
-	if (!isnan(m->accuracy)) {
-		w->accuracy += n * (double)m->accuracy;
-		w->accuracy_examples += n;
-	}
-	if (a->report && messages_report_decode(&r, a->report, strlen(a->report), NULL) == ERR_OK)
-		own_metrics_add(&w->own, &r, n);
+	*t = (struct counted_training){.examples = m->examples,
+	    .steps = m->steps,
+	    .partial = m->flags & MANIFEST_PARTIAL,
+	    .loss = (double)m->loss,
+	    .accuracy = (double)m->accuracy};
+	if (!a->report || messages_report_decode(&r, a->report, strlen(a->report), NULL))
+		return;
+	t->says = r.trained;
+	own_metrics_add(&w->own, &r, (double)m->examples);
 }
 
 static enum err
@@ -75,7 +77,10 @@ grow_inputs(struct fold *w)
 	double *scales = realloc(w->scales, room * sizeof(*scales));
 	if (scales)
 		w->scales = scales;
-	if (!inputs || !weights || !normalisers || !scales)
+	struct counted_training *trainings = realloc(w->trainings, room * sizeof(*trainings));
+	if (trainings)
+		w->trainings = trainings;
+	if (!inputs || !weights || !normalisers || !scales || !trainings)
 		return ERR_NOMEM;
 	w->room = room;
 	return ERR_OK;
@@ -120,6 +125,8 @@ read_accepted(struct store_db *db, void *arg, struct why *why)
 
 	(void)why;
 	enum err e = store_accept_each(db, w->f->job_id, w->f->row.round, add_input, w);
+	if (!e)
+		e = counted_training_figures(&w->trained, w->f->spec, w->trainings, w->count);
 	if (!e && w->f->spec->round.mode == ROUND_MODE_BUFFERED)
 		e = measured_choose(w, db);
 	return e;
@@ -403,6 +410,7 @@ fold_deinit(struct fold *w)
 	free(w->weights);
 	free(w->normalisers);
 	free(w->scales);
+	free(w->trainings);
 	free(w->measured);
 	free(w->owned);
 	own_metrics_deinit(&w->own);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "counted.h"
 #include "late.h"
 
 static void
@@ -75,8 +76,11 @@ measured_add(struct fold *w, const struct store_accept *a, uint64_t examples)
 	const uint64_t most = r.eval_examples < examples ? r.eval_examples : examples;
 	if (most == 0)
 		return ERR_OK;
-	w->measured[w->measured_count++] =
-	    (struct metric_report){(double)most, r.eval_loss, r.eval_accuracy};
+	w->measured[w->measured_count++] = (struct metric_report){.weight = (double)most,
+	    .loss = r.eval_loss,
+	    .accuracy = r.eval_accuracy,
+	    .most = counted_evaluated_most(w->f->spec, most),
+	    .says = r.evaluated};
 	w->measured_examples += most;
 	return ERR_OK;
 }
@@ -179,7 +183,8 @@ add_silent(struct fold *w)
 		return ERR_NOMEM;
 	w->measured = all;
 	for (size_t i = 0; i < none; i++)
-		all[w->measured_count++] = (struct metric_report){weight, NAN, NAN};
+		all[w->measured_count++] =
+		    (struct metric_report){.weight = weight, .loss = NAN, .accuracy = NAN};
 	return ERR_OK;
 }
 

@@ -52,8 +52,8 @@ evaluate_share(void *arg, unsigned i)
 static enum err
 join(const struct evaluation *v, unsigned n, struct train_score *score, struct why *why)
 {
-	double loss = 0, right = 0, weight = 0;
-	uint64_t labels = 0;
+	double loss = 0, weight = 0;
+	uint64_t labels = 0, right = 0;
 	bool finite = true;
 
 	score->examples = 0;
@@ -66,22 +66,25 @@ join(const struct evaluation *v, unsigned n, struct train_score *score, struct w
 		}
 		finite = finite && s->e == ERR_OK;
 		score->examples += s->part.count;
-		loss += s->score.loss * s->score.weight;
+		loss += s->score.weight > 0 ? s->score.loss * s->score.weight : 0;
 		weight += s->score.weight;
-		right += s->score.labels > 0 ? s->score.accuracy * (double)s->score.labels : 0;
+		right += s->score.right;
 		labels += s->score.labels;
 		if (s->counts)
 			counts_add(v->work->counts, s->counts);
 	}
 	if (score->examples == 0)
 		return err_set(why, ERR_INVALID, "the data set is empty");
-	score->weight = weight;
+	/* Something counted in a share whose loss is no number. */
+	score->weight = finite || weight > 0 ? weight : 1;
 	score->labels = labels;
+	score->right = right;
 	score->loss = finite && weight > 0 ? loss / weight : (double)NAN;
 	bool labelled = net_spec_labels(&v->work->recipe->net);
-	score->accuracy = !labelled ? (double)NAN
-	    : finite && labels > 0  ? right / (double)labels
-				    : 0;
+	/* A model whose loss is no number is right about nothing. */
+	score->accuracy = labelled && !finite ? 0
+	    : labels > 0		      ? (double)right / (double)labels
+					      : (double)NAN;
 	return ERR_OK;
 }
 

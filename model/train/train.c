@@ -467,6 +467,7 @@ score_batches(struct net *net, const struct dataset *data, const struct train_co
 	}
 	score->examples = data->count;
 	score->labels = labels;
+	score->right = right;
 	score->loss = score->weight > 0 ? score->loss / score->weight : (double)NAN;
 	score->accuracy = labels > 0 ? (double)right / (double)labels : (double)NAN;
 	return ERR_OK;

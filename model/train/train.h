@@ -50,6 +50,9 @@ ERR_MUST_USE enum err train_check(
 ERR_MUST_USE enum err train_run(struct net *net, const struct dataset *data,
     const struct train_config *config, struct train_result *result, struct why *why);
 
+/* Does anything of the set, which fits the net, count in its loss? False: the labels are all ignored, or weigh nothing. */
+bool train_counts(const struct net *net, const struct dataset *data);
+
 /* Bytes that train_run takes at its most of this net, those of the net included, with a set of so many examples; shift: there is one in
  * the config. Prepares the net. Errors of net_prepare. */
 ERR_MUST_USE enum err train_bytes(struct net *net, const struct train_config *config,
@@ -60,7 +63,7 @@ uint64_t train_evaluate_bytes(const struct net *net, const struct dataset *data,
 
 struct train_score {
 	uint64_t examples;
-	uint64_t labels; /* that count; 0 without */
+	uint64_t labels, right; /* that count; 0 without */
 	double
 	    weight; /* what the mean loss counts: examples, or labels by their weights (net_result) */
 	double loss; /* mean, of a text per token */

@@ -112,6 +112,7 @@ _CALLS = [
     ("rivulet_can", c_int, [_HANDLE, c_char_p]),
     ("rivulet_hold", c_void_p, [_HANDLE]),
     ("rivulet_release", None, [c_void_p]),
+    ("rivulet_count", c_int, [_HANDLE, c_int, c_double, c_uint64, c_uint64]),
     ("rivulet_submit", c_int, [_HANDLE, POINTER(Result)]),
     ("rivulet_abort", c_int, [_HANDLE, c_char_p, c_char_p]),
     ("rivulet_why", c_char_p, [_HANDLE]),
@@ -251,6 +252,15 @@ class Handle:
         result.metrics = (Metric * len(metrics))(*[Metric(name.encode(), value) for name, value in metrics])
         result.metric_count = len(metrics)
         return self.library.rivulet_submit(self._at, byref(result))
+
+    def count(self, kind: int, loss_count: float, labels: Optional[int], right: int) -> None:
+        """What the figures of the task in hand are means of; kind: 0 of its training, 1 of its evaluation."""
+        uncounted = (1 << 64) - 1
+        code = self.library.rivulet_count(
+            self._at, kind, loss_count, uncounted if labels is None else labels, right
+        )
+        if code != OK:
+            raise self.error(code)
 
     def abort(self, reason: str, log: str) -> int:
         text = log.encode("utf-8", "replace").replace(b"\0", b"?")

@@ -37,6 +37,14 @@ class Part(NamedTuple):
         return self.role != "frozen"
 
 
+class Counted(NamedTuple):
+    """What figures are means of: sums over what counted."""
+
+    loss_count: float  # what the loss was divided by; 0: nothing counted
+    labels: Optional[int]  # that counted; None: the accuracy stands for itself
+    right: int  # of these
+
+
 class Figures(NamedTuple):
     """What a program says of its work, checked."""
 
@@ -49,6 +57,8 @@ class Figures(NamedTuple):
     normaliser: float
     evaluate: Optional[Tuple[int, float, float]]  # examples, loss, accuracy
     metrics: List[Tuple[str, float]]
+    trained: Optional[Counted] = None
+    evaluated: Optional[Counted] = None
 
 
 class Facts(NamedTuple):
@@ -231,7 +241,11 @@ class LibraryHand(Hand):
         words = figures._replace(optimizer=OPTIMIZERS.index(figures.optimizer))._asdict()  # type: ignore[arg-type]
         evaluate, metrics = words.pop("evaluate"), words.pop("metrics")
         handle = self._source.handle
+        counted = (words.pop("trained"), words.pop("evaluated"))
         with self._source.signals.blocking():
+            for kind, sums in enumerate(counted):
+                if sums:
+                    handle.count(kind, *sums)
             code = handle.submit(list(words.items()), evaluate, metrics)
             said = handle.error(code) if code != _library.OK else None
             # What is on disk is the library's to send; before that the task is still in hand.
@@ -307,6 +321,14 @@ def planned(local: Dict[str, Any], examples: int, sized: int = 0) -> Tuple[int, 
     if epochs and step:
         steps = epochs * -(-examples // step)
     return epochs, steps, seconds, batch
+
+
+def _counted(sums: Optional[Counted]) -> Dict[str, Any]:
+    """For report.json."""
+    if sums is None:
+        return {}
+    labels = {} if sums.labels is None else {"labels": sums.labels, "right": sums.right}
+    return {"loss_count": sums.loss_count, **labels}
 
 
 class DirectoryHand(Hand):
@@ -404,6 +426,7 @@ class DirectoryHand(Hand):
         if figures.evaluate:
             words = zip(("examples", "loss", "accuracy"), figures.evaluate)
             report["evaluate"] = {name: value for name, value in words if not math.isnan(value)}
+            report["evaluate"].update(_counted(figures.evaluated))
         if figures.metrics:
             report["metrics"] = dict(figures.metrics)
         self._write_report(report)
@@ -415,6 +438,7 @@ class DirectoryHand(Hand):
             "examples": figures.examples,
             "steps": figures.steps,
             "loss": figures.loss,
+            **({"trained": _counted(figures.trained)} if figures.trained else {}),
             "partial": figures.partial,
             "optimizer": _OPTIMIZER_IDS[OPTIMIZERS.index(figures.optimizer)],
             "normaliser": figures.normaliser or float(figures.steps),

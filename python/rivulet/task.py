@@ -38,8 +38,10 @@ class Task:
         self._facts = hand.facts
         self._parts: "OrderedDict[str, sources.Part]" = OrderedDict((p.name, p) for p in hand.parts)
         self._tensors: Optional[Dict[str, Any]] = None
-        self._loss: Any = 0.0
+        self._loss: Any = 0.0  # a sum, as the next three
+        self._weight: Any = 0.0
         self._right: Any = None
+        self._labels: Any = 0
         self._calls = 0  # of step
         self._passed = 0  # examples that all steps took, the same one counted again
         self._size: Optional[int] = None  # different examples there are
@@ -224,15 +226,21 @@ class Task:
         took = time.monotonic() - began
         return self.seconds > 0 and took + 0.5 * took / done >= self.seconds
 
-    def step(self, loss: Any, n: int, right: Any = None) -> None:
-        """Counts one batch of `n` examples, with its mean loss before the step and how many of them were `right`.
+    def step(self, loss: Any, n: int, right: Any = None, labels: Any = None, weight: Any = None) -> None:
+        """Counts one batch of `n` examples, with its mean loss before the step and how many of its labels were `right`.
 
-        loss and right may be numbers or tensors of one element, which stay on their device until `submit`.
+        labels: how many labels count, where that is not one for each example: the tokens of a text, or those that are not
+        ignored. weight: what the mean loss was divided by, if not by these: the weights of their classes. All may be
+        numbers or tensors of one element, which stay on their device until `submit`. A batch in which nothing counts has
+        no loss: what is given (PyTorch gives NaN) is left out.
         """
-        # A manifest's loss is the mean over batches, an evaluation's that over examples.
-        self._loss = self._loss + _detached(loss) * (n if self.kind == "evaluate" else 1)
+        labels = n if labels is None else _whole(labels)
+        weight = labels if weight is None else _detached(weight)
+        self._loss = self._loss + _weighed(_detached(loss), weight)
+        self._weight = self._weight + weight
         if right is not None:
-            self._right = _detached(right) + (0 if self._right is None else self._right)
+            self._right = _whole(right) + (0 if self._right is None else self._right)
+            self._labels = self._labels + labels
         self._calls += 1
         self._passed += int(n)
 
@@ -257,13 +265,16 @@ class Task:
         evaluate: Union[Mapping[str, Any], Tuple[int, float, float], None] = None,
         optimizer: Any = None,
         normaliser: float = 0.0,
+        trained: Optional[Mapping[str, Any]] = None,
     ) -> bool:
         """Ends the task with what was trained, and waits until the coordinator has it. True: it was taken.
 
         model: a torch module, or tensors by name (torch or numpy); None: `tensors` were changed in place. Every tensor
         whose role is not "frozen" must be there, others may be. metrics: figures of your own, at most 64. evaluate:
         what the model of the task did on the validation share before training: {"examples": n, "loss": x,
-        "accuracy": x}. optimizer: "sgd", "adam", "adamw" or a torch optimizer. The other figures come from `step`
+        "accuracy": x}, and what these are means of, where that is not the examples: "loss_count", "labels" and "right", as
+        in `trained`, which says it of the training: {"loss_count": what the loss is divided by, "labels": how many count,
+        "right": how many of these}. optimizer: "sgd", "adam", "adamw" or a torch optimizer. The other figures come from `step`
         unless they are given.
 
         False: the coordinator does not want it (too late), or was not reached: then it is kept on disk and sent later.
@@ -281,6 +292,7 @@ class Task:
             evaluate=evaluate,
             optimizer=optimizer,
             normaliser=normaliser,
+            trained=trained,
         )
         values = {} if model is None or self.kind == "evaluate" else self._values(model)
         taken, said = hand.submit(figures, values)
@@ -311,13 +323,14 @@ class Task:
 
     def _measured(self, given: Any, metrics: List[Tuple[str, float]]) -> sources.Figures:
         """Of a task that evaluates: what `step` counted, unless it is given."""
+        counted = _sums(given)
         if given is None and self._passed:
-            right = math.nan if self._right is None else _number(self._right) / self._passed
-            given = (self._allowed(self._passed), _number(self._loss) / self._passed, right)
+            counted = self._counted_sums()
+            given = (self._allowed(self._passed), self._mean_loss(), self._accuracy())
         evaluate = _evaluation(given)
         if not evaluate or evaluate[0] < 1:
             raise ValueError("nothing was evaluated: call task.step(loss, n) for each batch, or give evaluate=")
-        figures = sources.Figures(evaluate[0], 1, 0.0, 0.0, False, "own", 0.0, evaluate, metrics)
+        figures = sources.Figures(evaluate[0], 1, 0.0, 0.0, False, "own", 0.0, evaluate, metrics, None, counted)
         _check(figures, self._facts.most)
         return figures
 
@@ -334,10 +347,16 @@ class Task:
         accumulate = int(self.recipe.get("local", {}).get("accumulate", 1))
         steps = -(-calls // accumulate) if given["steps"] is None else int(given["steps"])
         examples = self._allowed(self._counted()) if given["examples"] is None else int(given["examples"])
-        loss = _number(self._loss) / calls if given["loss"] is None and calls else _number(given["loss"])
-        accuracy = _number(given["accuracy"])
-        if given["accuracy"] is None and self._right is not None:
-            accuracy = _number(self._right) / max(1, self._passed)
+        loss = self._mean_loss() if given["loss"] is None and calls else _number(given["loss"])
+        accuracy = self._accuracy() if given["accuracy"] is None else _number(given["accuracy"])
+        counted = _sums(given["trained"])
+        if counted is None and calls:
+            counted = self._counted_sums()
+            counted = counted if given["accuracy"] is None else counted._replace(labels=None)
+        if counted and not counted.loss_count:
+            loss = 0.0
+        if counted and counted.labels is not None and given["trained"]:
+            accuracy = counted.right / counted.labels if counted.labels else math.nan
         figures = sources.Figures(
             examples=examples,
             steps=steps,
@@ -348,9 +367,26 @@ class Task:
             normaliser=float(given["normaliser"]),
             evaluate=_evaluation(given["evaluate"]),
             metrics=metrics,
+            trained=counted,
+            evaluated=_sums(given["evaluate"]),
         )
         _check(figures, self._facts.most)
         return figures
+
+    def _counted_sums(self) -> sources.Counted:
+        """Of all steps. What is right in part is no count: the accuracy then stands for itself."""
+        right, weight = _number(self._right), _number(self._weight)
+        if right != right or right % 1:
+            return sources.Counted(weight, None, 0)
+        return sources.Counted(weight, int(_number(self._labels)), int(right))
+
+    def _accuracy(self) -> float:
+        labels = _number(self._labels)
+        return _number(self._right) / labels if labels else math.nan
+
+    def _mean_loss(self) -> float:
+        weight = _number(self._weight)
+        return _number(self._loss) / weight if weight else math.nan
 
     def _allowed(self, examples: int) -> int:
         """What was counted, and not said: no more than the job lets a device claim, whatever it worked on."""
@@ -524,6 +560,36 @@ def _detached(value: Any) -> Any:
     return float(value)
 
 
+def _whole(value: Any) -> Any:
+    """A tensor of a count, likewise; its sum stays exact."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        return value.detach() if value.is_floating_point() else value.detach().long()
+    return value
+
+
+def _weighed(loss: Any, weight: Any) -> Any:
+    """A batch's share of the sum: a mean of nothing is no number, and none of it."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(weight, torch.Tensor):
+        weight = weight.float()
+        return torch.where(weight > 0, loss * weight, torch.zeros_like(weight))
+    return loss * weight if weight else 0.0
+
+
+def _sums(given: Any) -> Optional[sources.Counted]:
+    """Of `trained`, or of what `evaluate` says beside its figures."""
+    if not isinstance(given, Mapping) or given.get("loss_count") is None:
+        return None
+    labels = given.get("labels")
+    out = sources.Counted(
+        float(given["loss_count"]), None if labels is None else int(labels), int(given.get("right") or 0)
+    )
+    if not (0 <= out.loss_count < math.inf) or not 0 <= out.right <= (out.labels or 0):
+        raise ValueError("%g in the loss, and %d right of %s labels cannot be" % (out[0], out[2], out[1]))
+    return out
+
+
 def _number(value: Any) -> float:
     """NaN for None."""
     return math.nan if value is None else float(value)
@@ -551,7 +617,7 @@ def _evaluation(given: Any) -> Optional[Tuple[int, float, float]]:
     if given is None:
         return None
     if isinstance(given, Mapping):
-        unknown = set(given) - {"examples", "loss", "accuracy"}
+        unknown = set(given) - {"examples", "loss", "accuracy", "loss_count", "labels", "right"}
         if unknown:
             raise ValueError("evaluate has examples, loss and accuracy, and no %s" % ", ".join(sorted(unknown)))
         given = (given.get("examples", 0), given.get("loss"), given.get("accuracy"))

@@ -206,6 +206,7 @@ class Once(Agent):
         )
         self.assertEqual(done.returncode, 0, done.stderr)
         evaluate = {"examples": 20, "loss": (1 * 15 + 3 * 5) / 20, "accuracy": 0.5}
+        evaluate.update(loss_count=20, labels=20, right=10)
         self.assertEqual(self.report("one"), {"evaluate": evaluate, "metrics": {"a": 1}})
         self.assertFalse(os.path.exists(self.path("one", "after.safetensors")))
 

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <math.h>
 
 #include "engine_fixture.h"
 
@@ -114,6 +115,33 @@ wrong_reports(void **state)
 	assert_int_equal(engine_claim_report(&claim, &r, &c->why), PROBLEM_BAD_REPORT);
 }
 
+/* An accuracy is the share of the labels that the report tells. */
+static void
+accuracy_of_no_labels(void **state)
+{
+	struct coordinator *c = *state;
+	struct engine_claim claim = {
+	    .kind = TASK_TRAIN, .max_examples = 100, .accuracy = 0.333333343f};
+	struct report r = {.trained = {true, 3, true, 3, 1}};
+
+	assert_int_equal(engine_claim_report(&claim, &r, &c->why), PROBLEM_NONE);
+	r.trained.right = 2;
+	assert_int_equal(engine_claim_report(&claim, &r, &c->why), PROBLEM_BAD_REPORT);
+	assert_non_null(strstr(c->why.text, "trained.right"));
+	r.trained.labels = r.trained.right = 0;
+	assert_int_equal(engine_claim_report(&claim, &r, &c->why), PROBLEM_BAD_REPORT);
+	claim.accuracy = NAN;
+	assert_int_equal(engine_claim_report(&claim, &r, &c->why), PROBLEM_NONE);
+	r.has_evaluate = true;
+	r.eval_examples = 10;
+	r.eval_accuracy = 0.5;
+	r.evaluated = (struct report_counted){true, 8, true, 8, 4};
+	assert_int_equal(engine_claim_report(&claim, &r, &c->why), PROBLEM_NONE);
+	r.evaluated.right = 8;
+	assert_int_equal(engine_claim_report(&claim, &r, &c->why), PROBLEM_BAD_REPORT);
+	assert_non_null(strstr(c->why.text, "evaluate.right"));
+}
+
 static void
 used_and_too_late(void **state)
 {
@@ -167,6 +195,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    WITH(wrong_manifests),
 	    WITH(wrong_reports),
+	    WITH(accuracy_of_no_labels),
 	    WITH(no_normaliser),
 	    WITH(used_and_too_late),
 	    WITH(twice_at_once),

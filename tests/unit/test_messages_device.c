@@ -206,6 +206,59 @@ test_report(void **state)
 	buf_deinit(&b);
 }
 
+static bool
+decodes(const char *text, const char *about)
+{
+	static struct report out;
+	struct why said = {""};
+	enum err e = messages_report_decode(&out, text, strlen(text), &said);
+
+	if (e && (e != ERR_INVALID || !strstr(said.text, about)))
+		fail_msg("%s: %s", text, said.text);
+	return !e;
+}
+
+static void
+test_report_counted(void **state)
+{
+	static struct report in, out;
+	struct buf b;
+
+	(void)state;
+	in.trained = (struct report_counted){true, 2.5, true, 40, 30};
+	in.has_evaluate = true;
+	in.eval_examples = 7;
+	in.eval_loss = 1;
+	in.eval_accuracy = NAN;
+	in.evaluated = (struct report_counted){true, 7, false, 0, 0};
+	buf_init(&b, 20000);
+	assert_int_equal(messages_report_encode(&b, &in), ERR_OK);
+	assert_string_equal(b.data,
+	    "{\"trained\":{\"loss_count\":2.5,\"labels\":40,\"right\":30},\"evaluate\":{"
+	    "\"examples\":7,\"loss\":1,\"loss_count\":7}}");
+	assert_int_equal(messages_report_decode(&out, b.data, b.len, NULL), ERR_OK);
+	assert_true(out.trained.told && out.trained.loss_count == 2.5 && out.trained.has_labels);
+	assert_true(out.trained.labels == 40 && out.trained.right == 30);
+	assert_true(messages_report_accuracy(&out.trained) == 0.75);
+	assert_true(out.evaluated.told && !out.evaluated.has_labels);
+	assert_true(isnan(messages_report_accuracy(&out.evaluated)));
+	buf_deinit(&b);
+	assert_true(decodes("{\"trained\":{\"loss_count\":0,\"labels\":0,\"right\":0}}", ""));
+	assert_true(decodes("{\"evaluate\":{\"examples\":1}}", ""));
+	assert_false(decodes("{\"trained\":{}}", "trained"));
+	assert_false(decodes("{\"trained\":{\"labels\":1,\"right\":1}}", "trained"));
+	assert_false(decodes("{\"trained\":{\"loss_count\":-1}}", "trained.loss_count"));
+	assert_false(decodes("{\"trained\":{\"loss_count\":1e19}}", "trained.loss_count"));
+	assert_false(decodes("{\"trained\":{\"loss_count\":1,\"labels\":1}}", "trained.right"));
+	assert_false(
+	    decodes("{\"trained\":{\"loss_count\":1,\"labels\":1,\"right\":2}}", "trained.right"));
+	assert_false(decodes(
+	    "{\"trained\":{\"loss_count\":1,\"labels\":1.5,\"right\":1}}", "trained.labels"));
+	assert_false(decodes("{\"evaluate\":{\"examples\":1,\"loss_count\":1,\"labels\":1,"
+			     "\"right\":2}}",
+	    "evaluate.right"));
+}
+
 static void
 test_report_limits(void **state)
 {
@@ -434,6 +487,7 @@ main(void)
 	    cmocka_unit_test(test_offer_unsaid),
 	    cmocka_unit_test(test_offer_counts),
 	    cmocka_unit_test(test_report),
+	    cmocka_unit_test(test_report_counted),
 	    cmocka_unit_test(test_report_limits),
 	    cmocka_unit_test(test_join),
 	    cmocka_unit_test(test_abort),

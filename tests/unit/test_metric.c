@@ -10,8 +10,13 @@
 #include "prng.h"
 
 #define REPORTS 7
+/* What a device reports that does not say what counted. */
+#define OF(w, l, a) \
+	{ \
+		.weight = (w), .loss = (l), .accuracy = (a) \
+	}
 
-static const struct metric_report none = {10, NAN, NAN};
+static const struct metric_report none = {.weight = 10, .loss = NAN, .accuracy = NAN};
 
 static struct metric
 metric(const struct job_spec *spec, const struct metric_report *r, size_t count)
@@ -32,7 +37,7 @@ static void
 the_mean_by_examples(void **state)
 {
 	const struct job_spec spec = bearing(0);
-	const struct metric_report r[] = {{30, 1, 0.5}, {10, 5, 1}, {60, 2, NAN}};
+	const struct metric_report r[] = {OF(30, 1, 0.5), OF(10, 5, 1), OF(60, 2, NAN)};
 
 	(void)state;
 	struct metric m = metric(&spec, r, 3);
@@ -46,7 +51,7 @@ what_is_no_number(void **state)
 {
 	const struct job_spec spec = bearing(0);
 	const struct job_spec guarded = {.guard = {.on = true, .metric = GUARD_ACCURACY}};
-	struct metric_report r[] = {{10, 2, 0.5}, none, {10, 4, 0.7}, none};
+	struct metric_report r[] = {OF(10, 2, 0.5), none, OF(10, 4, 0.7), none};
 
 	(void)state;
 	struct metric m = metric(&spec, r, 4);
@@ -58,11 +63,12 @@ what_is_no_number(void **state)
 	m = metric(&guarded, r, 4);
 	assert_true(m.known && isnan(m.loss) && m.accuracy == 0);
 	/* A sum of such would not be finite. */
-	const struct metric_report huge[] = {{1e6, 1e308, 0.5}, {10, 1, 0.5}, {10, -1e308, 0.5}};
+	const struct metric_report huge[] = {
+	    OF(1e6, 1e308, 0.5), OF(10, 1, 0.5), OF(10, -1e308, 0.5)};
 	assert_true(isnan(metric(&spec, huge, 3).loss));
 	assert_true(metric(&spec, huge, 2).loss == 1);
 	/* Only accuracies: nobody says a loss. */
-	const struct metric_report accuracies[] = {{10, NAN, 0.5}, {10, NAN, 0.7}};
+	const struct metric_report accuracies[] = {OF(10, NAN, 0.5), OF(10, NAN, 0.7)};
 	m = metric(&guarded, accuracies, 2);
 	assert_true(isnan(m.loss) && fabs(m.accuracy - 0.6) < 1e-12);
 }
@@ -71,7 +77,8 @@ static void
 the_median(void **state)
 {
 	const struct job_spec spec = bearing(1);
-	const struct metric_report r[] = {{1, 1, 0.1}, {1, 3, 0.9}, {1, 2, 0.3}, {1, 9, 0.2}};
+	const struct metric_report r[] = {
+	    OF(1, 1, 0.1), OF(1, 3, 0.9), OF(1, 2, 0.3), OF(1, 9, 0.2)};
 
 	(void)state;
 	assert_false(metric(&spec, r, 2).known);
@@ -81,10 +88,10 @@ the_median(void **state)
 	m = metric(&spec, r, 4);
 	assert_true(m.loss == 2.5 && m.accuracy == 0.25);
 	/* By examples, where these differ in good faith. */
-	const struct metric_report weighed[] = {{10, 1, 0.1}, {10, 3, 0.9}, {2, 4, 0.3}};
+	const struct metric_report weighed[] = {OF(10, 1, 0.1), OF(10, 3, 0.9), OF(2, 4, 0.3)};
 	assert_true(metric(&spec, weighed, 3).loss == 3);
 	/* Who alone says an accuracy does not decide it. */
-	const struct metric_report one[] = {{1, 1, 1}, {1, 3, NAN}, {1, 2, NAN}};
+	const struct metric_report one[] = {OF(1, 1, 1), OF(1, 3, NAN), OF(1, 2, NAN)};
 	m = metric(&spec, one, 3);
 	assert_true(m.loss == 2 && isnan(m.accuracy));
 }
@@ -105,16 +112,52 @@ hostile_ones_decide_nothing(void **state)
 		const struct job_spec spec = bearing(hostile);
 		for (size_t i = 0; i < count; i++) {
 			r[i] =
-			    (struct metric_report){1 + (double)prng_below(&rng, i % 2 ? 5 : 1000),
-				2 + prng_double(&rng), 0.5 + prng_double(&rng) / 10};
+			    (struct metric_report)OF(1 + (double)prng_below(&rng, i % 2 ? 5 : 1000),
+				2 + prng_double(&rng), 0.5 + prng_double(&rng) / 10);
 			if (i >= count - hostile)
-				r[i] = (struct metric_report){1e6, claims[prng_below(&rng, 8)],
-				    prng_below(&rng, 3) ? 1 : NAN};
+				r[i] = (struct metric_report)OF(1e6, claims[prng_below(&rng, 8)],
+				    prng_below(&rng, 3) ? 1 : NAN);
 		}
 		struct metric m = metric(&spec, r, count);
 		assert_true(m.known && m.loss >= 2 && m.loss <= 3);
 		assert_true(isnan(m.accuracy) || (m.accuracy >= 0.5 && m.accuracy <= 0.6));
 	}
+}
+
+static struct metric_report
+counted(double weight, double loss, double loss_count, uint64_t right, uint64_t labels)
+{
+	return (struct metric_report){.weight = weight,
+	    .loss = loss,
+	    .accuracy = labels > 0 ? (double)right / (double)labels : (double)NAN,
+	    .most = weight,
+	    .says = {true, loss_count, true, labels, right}};
+}
+
+/* Sums over what counted: a device with few labels that are not ignored has a small part, one with none has no part, and is not silent. */
+static void
+what_counts(void **state)
+{
+	const struct job_spec spec = bearing(0);
+	const struct job_spec guarded = {.guard = {.on = true, .metric = GUARD_ACCURACY}};
+	struct metric_report r[] = {counted(100, 3, 1, 0, 1), counted(100, 1, 100, 50, 100),
+	    counted(100, NAN, 0, 0, 0), counted(100, NAN, 0, 0, 0)};
+
+	(void)state;
+	struct metric m = metric(&spec, r, 4);
+	assert_true(m.known && fabs(m.loss - 103.0 / 101) < 1e-12);
+	assert_true(fabs(m.accuracy - 50.0 / 101) < 1e-12);
+	assert_true(fabs(metric(&guarded, r, 4).accuracy - 50.0 / 101) < 1e-12);
+	assert_false(metric(&spec, r + 2, 2).known);
+	/* It cannot claim more than its examples can count for. */
+	r[0] = counted(100, 3, 1e18, 1u << 30, 1u << 30);
+	m = metric(&spec, r, 2);
+	assert_true(fabs(m.loss - 2) < 1e-12 && fabs(m.accuracy - 0.75) < 1e-12);
+	/* One of an old version weighs as much for each example. */
+	r[1] = (struct metric_report)OF(300, 1, 0.5);
+	r[0] = counted(100, 3, 50, 25, 50);
+	m = metric(&spec, r, 2);
+	assert_true(fabs(m.loss - 1.5) < 1e-12 && fabs(m.accuracy - 0.5) < 1e-12);
 }
 
 int
@@ -124,6 +167,7 @@ main(void)
 	    cmocka_unit_test(the_mean_by_examples),
 	    cmocka_unit_test(what_is_no_number),
 	    cmocka_unit_test(the_median),
+	    cmocka_unit_test(what_counts),
 	    cmocka_unit_test(hostile_ones_decide_nothing),
 	};
 

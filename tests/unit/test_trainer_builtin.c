@@ -18,6 +18,12 @@
 #define JOB(tensors, rate, more) \
 	LOCAL(tensors, \
 	    "\"epochs\":5,\"batch\":10,\"optimizer\":{\"name\":\"sgd\",\"rate\":" rate "}", more)
+#define OF_LOSS(keys, more) \
+	"{\"name\":\"t\",\"seed\":1,\"model\":{\"layers\":[{\"type\":\"linear\",\"name\":\"fc\"," \
+	"\"out\":2}],\"loss\":\"cross_entropy\"" keys "}," \
+	"\"data\":{\"name\":\"points\",\"shape\":[2],\"classes\":[\"a\",\"b\"],\"validation\":0." \
+	"2},\"local\":{\"epochs\":1,\"batch\":10,\"optimizer\":{\"name\":\"sgd\",\"rate\":0.1}}," \
+	"\"round\":{\"goal\":1}" more "}"
 #define BY_DEVICES ",\"evaluate\":{\"by\":\"devices\"}"
 
 static struct why why;
@@ -38,7 +44,11 @@ test_trains(void **state)
 	assert_int_equal(t.out.finish.steps, 20);
 	assert_true(t.out.finish.normaliser == 20.0);
 	assert_true(t.out.finish.loss < 0.7 && t.out.finish.accuracy > 0.5);
-	assert_false(t.out.has_report);
+	/* Five passes over 40 examples. */
+	assert_true(t.out.has_report && !t.out.report.has_evaluate);
+	assert_true(t.out.report.trained.told && t.out.report.trained.loss_count == 200);
+	assert_int_equal(t.out.report.trained.labels, 200);
+	assert_true(t.out.finish.accuracy == messages_report_accuracy(&t.out.report.trained));
 	assert_false(t.out.finish.partial);
 	memcpy(first, t.work.weights, 24);
 	assert_memory_not_equal(first, base, 24);
@@ -92,6 +102,54 @@ test_evaluates_the_base(void **state)
 	assert_true(t.out.report.eval_loss < before);
 	assert_true(t.out.report.eval_accuracy > 0.9);
 	trial_deinit(&t);
+}
+
+/* Labels that are ignored, or weigh nothing, count in no figure. */
+static void
+test_what_counts(void **state)
+{
+	struct trial t;
+
+	(void)state;
+	trial_init(&t, OF_LOSS(",\"ignore_index\":1", BY_DEVICES), "");
+	assert_int_equal(trainer_builtin_run(&t.in, &t.out, &why), ERR_OK);
+	const struct report_counted *c = &t.out.report.trained, *v = &t.out.report.evaluated;
+	assert_true(c->labels < 40 && c->loss_count == (double)c->labels);
+	assert_true(v->told && v->labels < 10 && v->loss_count == (double)v->labels);
+	assert_true(t.out.report.eval_accuracy == messages_report_accuracy(v));
+	trial_deinit(&t);
+	trial_init(&t, OF_LOSS(",\"class_weights\":[0.5,0]", ""), "");
+	assert_int_equal(trainer_builtin_run(&t.in, &t.out, &why), ERR_OK);
+	assert_int_equal(t.out.report.trained.labels, 40);
+	assert_true(c->loss_count > 0 && c->loss_count < 20);
+	trial_deinit(&t);
+}
+
+/* A task in which nothing counts is given back before anything is trained. */
+static void
+test_nothing_counts(void **state)
+{
+	static const char *const jobs[] = {OF_LOSS(",\"ignore_index\":0", ""),
+	    OF_LOSS(",\"class_weights\":[0,1]", ""), OF_LOSS(",\"ignore_index\":0", BY_DEVICES)};
+	struct trial t;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(jobs) / sizeof(*jobs); i++) {
+		trial_init(&t, jobs[i], "");
+		int32_t labels[50] = {0};
+		struct dataset train = t.train;
+		train.labels = labels;
+		t.in.train = &train;
+		if (i == 2)
+			t.work.task.kind = TASK_EVALUATE;
+		struct dataset held = t.validation;
+		held.labels = labels;
+		t.in.validation = &held;
+		assert_int_equal(trainer_builtin_run(&t.in, &t.out, &why), ERR_INVALID);
+		assert_int_equal(t.out.abort, ABORT_DATA_MISMATCH);
+		assert_non_null(strstr(why.text, "no label counts"));
+		trial_deinit(&t);
+	}
 }
 
 static bool
@@ -318,6 +376,8 @@ main(void)
 	    cmocka_unit_test(test_mismatch),
 	    cmocka_unit_test(test_frozen_stay),
 	    cmocka_unit_test(test_evaluates_the_base),
+	    cmocka_unit_test(test_what_counts),
+	    cmocka_unit_test(test_nothing_counts),
 	    cmocka_unit_test(test_limits),
 	    cmocka_unit_test(test_out_of_time),
 	    cmocka_unit_test(test_optimizers),

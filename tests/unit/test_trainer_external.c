@@ -90,8 +90,9 @@ static const char reader[] =
     "struct.pack('<6f', *c, *v))\n"
     "json.dump({'examples': 40, 'steps': 4, 'loss': 0.5, 'accuracy': 0.75, 'optimizer': 1, "
     "'normaliser': 3.5,\n"
+    "    'trained': {'loss_count': 60, 'labels': 80, 'right': 60},\n"
     "    'metrics': {'f1': 0.25}, 'evaluate': {'examples': 10, 'loss': 1.5, 'accuracy': "
-    "0.5}},\n"
+    "0.67, 'loss_count': 3, 'labels': 3, 'right': 2}},\n"
     "    open('report.json', 'w'))\n"
     "E\n";
 
@@ -120,6 +121,10 @@ test_good(void **state)
 	assert_true(t.out.has_report && t.out.report.has_evaluate);
 	assert_int_equal(t.out.report.eval_examples, 10);
 	assert_string_equal(t.out.report.metrics[0].name, "f1");
+	/* What the figures are means of, and what it rounded made exact. */
+	assert_true(t.out.report.trained.told && t.out.report.trained.loss_count == 60);
+	assert_int_equal(t.out.report.trained.labels, 80);
+	assert_true(t.out.report.eval_accuracy == 2.0 / 3 && t.out.report.evaluated.labels == 3);
 	trial_deinit(&t);
 }
 

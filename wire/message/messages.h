@@ -110,18 +110,31 @@ ERR_MUST_USE enum err messages_task_decode(
 void messages_task_deinit(struct task *t);
 
 /* The signed report beside a manifest; at most 16 KiB of text, or, without counts, the 8 KiB that every coordinator takes; ERR_LIMIT
- * above. Every key is optional: numbers that are absent are NaN (examples 0), and what is not finite is left out of the text. */
+ * above. Every key is optional: numbers that are absent are NaN (examples 0), and what is not finite is left out of the text. Decoding gives
+ * ERR_INVALID for what cannot be: more right labels than labels, or labels without how many were right. */
 #define REPORT_MAX 16384
 #define REPORT_PLAIN_MAX 8192
 struct report_metric {
 	char name[RECIPE_NAME_MAX];
 	double value;
 };
+/* What a loss and an accuracy are means of: sums over everything that counted. */
+#define REPORT_COUNT_MAX 1e18
+struct report_counted {
+	bool told; /* false: the device does not say */
+	double loss_count; /* what the mean loss is divided by: examples, or labels by their weights */
+	bool has_labels; /* else it does not say which were right */
+	uint64_t labels, right; /* right <= labels, those that counted */
+};
+/* right / labels; NaN if no label counted. */
+double messages_report_accuracy(const struct report_counted *t);
 struct report {
+	struct report_counted trained; /* of the whole training, an example counted as often as a step took it */
 	bool has_evaluate;
 	uint64_t eval_examples;
 	double eval_loss; /* NaN if none */
 	double eval_accuracy; /* 0..1; NaN if none */
+	struct report_counted evaluated;
 	struct report_metric metrics[MESSAGES_LIST_MAX];
 	size_t metric_count;
 	const struct counts

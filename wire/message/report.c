@@ -12,16 +12,40 @@ add_number(struct json *o, const char *key, double v)
 		json_add_double(o, key, v);
 }
 
+double
+messages_report_accuracy(const struct report_counted *t)
+{
+	return t->has_labels && t->labels > 0 ? (double)t->right / (double)t->labels : (double)NAN;
+}
+
+static void
+add_counted(struct json *to, const struct report_counted *t)
+{
+	if (!t->told)
+		return;
+	add_number(to, "loss_count", t->loss_count);
+	if (!t->has_labels)
+		return;
+	json_add_u64(to, "labels", t->labels);
+	json_add_u64(to, "right", t->right);
+}
+
 static struct json *
 report_tree(const struct report *in)
 {
 	struct json *o = json_object(), *part;
 
+	if (in->trained.told) {
+		part = json_object();
+		add_counted(part, &in->trained);
+		json_add(o, "trained", part);
+	}
 	if (in->has_evaluate) {
 		part = json_object();
 		json_add_u64(part, "examples", in->eval_examples);
 		add_number(part, "loss", in->eval_loss);
 		add_number(part, "accuracy", in->eval_accuracy);
+		add_counted(part, &in->evaluated);
 		if (in->counts)
 			counts_json_add(part, in->counts);
 		json_add(o, "evaluate", part);
@@ -49,6 +73,31 @@ messages_report_encode(struct buf *out, const struct report *in)
 	return e;
 }
 
+/* Of either object. */
+static void
+read_counted(struct report_counted *out, struct field *o)
+{
+	out->told = field_has(o, "loss_count");
+	out->loss_count = field_double(o, "loss_count", 0, REPORT_COUNT_MAX, 0);
+	out->has_labels = out->told && field_has(o, "labels");
+	if (!out->has_labels)
+		return;
+	out->labels = field_u64(o, "labels", 0, JSON_INT_MAX, 0);
+	out->right = field_u64(o, "right", 0, out->labels, FIELD_MUST_U64);
+}
+
+static void
+read_trained(struct report *out, struct field *report)
+{
+	struct field o = field_object(report, "trained");
+
+	if (!field_has(report, "trained"))
+		return;
+	read_counted(&out->trained, &o);
+	if (!out->trained.told)
+		field_fail(report, "trained", "has no loss_count");
+}
+
 static void
 read_evaluate(struct report *out, struct field *report)
 {
@@ -61,6 +110,7 @@ read_evaluate(struct report *out, struct field *report)
 		out->eval_loss = field_double(&o, "loss", -DBL_MAX, DBL_MAX, 0);
 	if (field_has(&o, "accuracy"))
 		out->eval_accuracy = field_double(&o, "accuracy", 0, 1, 0);
+	read_counted(&out->evaluated, &o);
 }
 
 static void
@@ -83,6 +133,7 @@ read_metrics(struct report *out, struct field *report)
 static void
 read_report(void *to, struct field *o)
 {
+	read_trained(to, o);
 	read_evaluate(to, o);
 	read_metrics(to, o);
 }
