@@ -3,8 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "counted.h"
-
 static int
 by_weight(const void *a, const void *b)
 {
@@ -105,7 +103,7 @@ metric_own(const struct job_spec *spec, struct metric_value *values, size_t coun
 /* Those who measured something, what they weigh in a figure, and room to find it in. */
 struct measured {
 	struct metric_report *reports;
-	struct counted_device *devices;
+	struct metric_device *devices;
 	double *weights;
 	struct metric_value *values;
 	size_t count;
@@ -169,7 +167,7 @@ take(struct measured *m, const struct metric_report *reports, size_t count)
 		if (!has_counted(&reports[i]))
 			continue;
 		m->devices[m->count] =
-		    (struct counted_device){reports[i].weight, reports[i].most, reports[i].says};
+		    (struct metric_device){reports[i].weight, reports[i].most, reports[i].says};
 		m->reports[m->count++] = reports[i];
 	}
 }
@@ -209,9 +207,9 @@ find(struct metric *out, const struct job_spec *spec, const struct measured *m)
 		silents += is_silent(&m->reports[i]);
 	if (!out->known || 2 * silents > m->count)
 		return;
-	counted_weigh(m->weights, spec, m->devices, m->count, COUNTED_LOSS);
+	metric_weigh(m->weights, spec, m->devices, m->count, METRIC_SUM_LOSS);
 	out->loss = loss_of(m);
-	counted_weigh(m->weights, spec, m->devices, m->count, COUNTED_LABELS);
+	metric_weigh(m->weights, spec, m->devices, m->count, METRIC_SUM_LABELS);
 	out->accuracy = accuracy_of(m, m->hostile > 0 ? none : (double)NAN);
 }
 

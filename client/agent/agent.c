@@ -1,6 +1,5 @@
 #include "agent.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -245,14 +244,6 @@ abort_cause(const struct agent *a)
 	return abort_reason_cause(out->abort ? out->abort : ABORT_TRAINER_FAILED);
 }
 
-static bool
-counts_nothing(const struct trainer_out *out)
-{
-	const struct report_counted *c = &out->report.trained;
-
-	return out->has_report && c->told && !(c->loss_count > 0);
-}
-
 static void
 tell_done(struct agent *a, const struct task *task, double seconds)
 {
@@ -269,7 +260,7 @@ tell_done(struct agent *a, const struct task *task, double seconds)
 		events_emit(device_events(a->r), EVENTS_INFO, "trained",
 		    EVENTS_PAIRS(EVENTS_S("job", task->job), EVENTS_U("round", task->round),
 			EVENTS_U("examples", f->examples), EVENTS_U("steps", f->steps),
-			EVENTS_D("loss", counts_nothing(&a->out) ? (double)NAN : f->loss),
+			EVENTS_D("loss", messages_report_loss(&a->out.report.trained, f->loss)),
 			EVENTS_D("accuracy", f->accuracy), EVENTS_D("seconds", seconds)));
 }
 

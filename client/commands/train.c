@@ -227,15 +227,14 @@ report(struct alone *a, uint64_t round, const struct trainer_out *out,
     const struct score scores[SCORES], double seconds)
 {
 	const struct finish *f = &out->finish;
-	const struct report_counted *c = &out->report.trained;
-	bool none = c->told && !(c->loss_count > 0);
+	double loss = messages_report_loss(&out->report.trained, f->loss);
 
 	if (a->json) {
 		struct json *o = json_object();
 		json_add_u64(o, "epoch", round);
 		json_add_u64(o, "examples", f->examples);
 		json_add_u64(o, "steps", f->steps);
-		add_figure(o, "loss", none ? (double)NAN : f->loss);
+		add_figure(o, "loss", loss);
 		add_figure(o, "accuracy", f->accuracy);
 		for (size_t i = 0; i < SCORES && scores[i].set; i++)
 			add_score(o, &scores[i]);
@@ -246,7 +245,7 @@ report(struct alone *a, uint64_t round, const struct trainer_out *out,
 	cmd_print_part("%s %llu  examples %llu  steps %llu  loss ",
 	    a->epochs_text ? "epoch" : "round", (unsigned long long)round,
 	    (unsigned long long)f->examples, (unsigned long long)f->steps);
-	printf(none ? "-" : "%.4f", f->loss);
+	printf(isfinite(loss) ? "%.4f" : "-", loss);
 	if (isfinite(f->accuracy))
 		printf("  accuracy %.4f", f->accuracy);
 	for (size_t i = 0; i < SCORES && scores[i].set; i++)

@@ -4,7 +4,6 @@
 
 #include "bytes.h"
 #include "coordinator_inside.h"
-#include "counted.h"
 #include "measure.h"
 #include "metric.h"
 
@@ -84,7 +83,7 @@ answer_of(const struct job_spec *job, const struct fleet_task *t)
 		a.report = (struct metric_report){.weight = (double)n,
 		    .loss = t->measured_loss,
 		    .accuracy = t->measured_accuracy,
-		    .most = counted_evaluated_most(job, n),
+		    .most = metric_evaluated_most(job, n),
 		    .says = t->evaluated};
 	memcpy(a.base, t->base->id, 32);
 	return a;

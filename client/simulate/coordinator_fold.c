@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "coordinator_inside.h"
-#include "counted.h"
 #include "fold_tile.h"
 #include "late.h"
+#include "metric.h"
 #include "worker.h"
 
 struct folding {
@@ -141,8 +141,8 @@ prepare(struct simulate_coordinator *c, struct folding *f, uint64_t round, struc
 static enum err
 collect(const struct simulate_coordinator *c, struct folding *f, struct simulate_round *out)
 {
-	struct counted_training *said = calloc(f->in->count + 1, sizeof(*said));
-	struct counted_figures figures;
+	struct metric_training *said = calloc(f->in->count + 1, sizeof(*said));
+	struct metric_figures figures;
 
 	f->weights = calloc(f->in->count + 1, sizeof(*f->weights));
 	f->normalisers = calloc(f->in->count + 1, sizeof(*f->normalisers));
@@ -157,14 +157,14 @@ collect(const struct simulate_coordinator *c, struct folding *f, struct simulate
 		f->weights[i] = (double)t->examples;
 		late_apply(&c->setup.job->aggregate.staleness, out->number - t->round,
 		    &f->weights[i], &f->scales[i]);
-		said[i] = (struct counted_training){.examples = t->examples,
+		said[i] = (struct metric_training){.examples = t->examples,
 		    .steps = t->steps_done,
 		    .partial = t->partial,
 		    .loss = (double)(float)t->loss,
 		    .accuracy = (double)(float)t->accuracy,
 		    .says = t->trained};
 	}
-	enum err e = counted_training_figures(&figures, c->setup.job, said, f->in->count);
+	enum err e = metric_training_figures(&figures, c->setup.job, said, f->in->count);
 	free(said);
 	out->train_loss = figures.loss;
 	out->train_accuracy = figures.accuracy;

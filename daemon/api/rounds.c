@@ -136,14 +136,14 @@ api_rounds_list(struct exchange *x)
 	exchange_list(x, NULL, "rounds", fill_rounds, cursor);
 }
 
-/* The loss of nothing is a zero in its manifest. */
-static bool
-has_counted(const struct store_accept *a)
+static double
+loss_of(const struct store_accept *a, const struct manifest *m)
 {
 	struct report r;
 
-	return !a->report || messages_report_decode(&r, a->report, strlen(a->report), NULL) ||
-	    !r.trained.told || r.trained.loss_count > 0;
+	if (!a->report || messages_report_decode(&r, a->report, strlen(a->report), NULL))
+		return (double)m->loss;
+	return messages_report_loss(&r.trained, (double)m->loss);
 }
 
 static struct json *
@@ -162,7 +162,7 @@ report_json(struct registry *r, const struct store_accept *a)
 		json_add_u64(v, "task_round", m.round);
 		json_add_u64(v, "examples", m.examples);
 		json_add_u64(v, "steps", m.steps);
-		json_add_double(v, "loss", has_counted(a) ? (double)m.loss : (double)NAN);
+		json_add_double(v, "loss", loss_of(a, &m));
 		json_add_double(v, "accuracy", (double)m.accuracy);
 		json_add_double(v, "norm", (double)m.norm);
 		json_add_bool(v, "partial", m.flags & MANIFEST_PARTIAL);

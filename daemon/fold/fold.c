@@ -45,10 +45,10 @@ read_change(void *context, size_t delta, uint64_t first, size_t count, float *ou
 static void
 add_report(struct fold *w, const struct store_accept *a, const struct manifest *m)
 {
-	struct counted_training *t = &w->trainings[w->count - 1];
+	struct metric_training *t = &w->trainings[w->count - 1];
 	struct report r;
 
-	*t = (struct counted_training){.examples = m->examples,
+	*t = (struct metric_training){.examples = m->examples,
 	    .steps = m->steps,
 	    .partial = m->flags & MANIFEST_PARTIAL,
 	    .loss = (double)m->loss,
@@ -77,7 +77,7 @@ grow_inputs(struct fold *w)
 	double *scales = realloc(w->scales, room * sizeof(*scales));
 	if (scales)
 		w->scales = scales;
-	struct counted_training *trainings = realloc(w->trainings, room * sizeof(*trainings));
+	struct metric_training *trainings = realloc(w->trainings, room * sizeof(*trainings));
 	if (trainings)
 		w->trainings = trainings;
 	if (!inputs || !weights || !normalisers || !scales || !trainings)
@@ -126,7 +126,7 @@ read_accepted(struct store_db *db, void *arg, struct why *why)
 	(void)why;
 	enum err e = store_accept_each(db, w->f->job_id, w->f->row.round, add_input, w);
 	if (!e)
-		e = counted_training_figures(&w->trained, w->f->spec, w->trainings, w->count);
+		e = metric_training_figures(&w->trained, w->f->spec, w->trainings, w->count);
 	if (!e && w->f->spec->round.mode == ROUND_MODE_BUFFERED)
 		e = measured_choose(w, db);
 	return e;

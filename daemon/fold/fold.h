@@ -2,7 +2,6 @@
 #define FOLD_H
 #include <stdatomic.h>
 
-#include "counted.h"
 #include "delta_file.h"
 #include "engine.h"
 #include "fold_tile.h"
@@ -43,8 +42,8 @@ struct fold {
 	double *squares; /* sum of squares of the update, per tile */
 	atomic_int failed; /* first enum err of any thread; ERR_CLOSED once the program is to end */
 	struct engine_outcome out;
-	struct counted_training *trainings; /* one per input: what its figures are */
-	struct counted_figures trained; /* once read */
+	struct metric_training *trainings; /* one per input: what its figures are */
+	struct metric_figures trained; /* once read */
 	struct metric_report *measured; /* by devices, of the base: measured.h */
 	size_t measured_count, measured_room;
 	uint64_t measured_examples;

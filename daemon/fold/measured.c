@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "counted.h"
 #include "late.h"
+#include "metric.h"
 
 static void
 add_owned(struct fold *w, const struct report *r, double examples)
@@ -79,7 +79,7 @@ measured_add(struct fold *w, const struct store_accept *a, uint64_t examples)
 	w->measured[w->measured_count++] = (struct metric_report){.weight = (double)most,
 	    .loss = r.eval_loss,
 	    .accuracy = r.eval_accuracy,
-	    .most = counted_evaluated_most(w->f->spec, most),
+	    .most = metric_evaluated_most(w->f->spec, most),
 	    .says = r.evaluated};
 	w->measured_examples += most;
 	return ERR_OK;

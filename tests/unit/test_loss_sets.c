@@ -6,6 +6,8 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "dataset.h"
 #include "net_trial.h"
@@ -103,6 +105,7 @@ nothing_counts(void **state)
 	    "\"ignore_index\": 1}");
 	assert_int_equal(train_evaluate(t.net, &d, &t.recipe.data, &score, NULL), ERR_OK);
 	assert_true(isnan(score.loss) && isnan(score.accuracy) && score.labels == 0);
+	assert_false(train_counts(t.net, &d));
 	x[3] = NAN;
 	const struct net_batch batch = {.x = x, .labels = labels, .n = 4};
 	const struct net_update sgd = {.rate = 0.1f};
@@ -111,6 +114,55 @@ nothing_counts(void **state)
 	assert_int_equal(net_step(t.net, &batch, &sgd, &result), ERR_NUMERIC);
 	assert_memory_equal(before, net_params(t.net), sizeof(before));
 	net_trial_end(&t);
+}
+
+/* A model that does not move has the figures of an evaluation in training, too: small last batches, labels that are ignored and weights of
+ * classes divide nothing by another number than what counts. */
+static void
+figures_of_training(void **state)
+{
+	static const char *const keys[] = {
+	    "", ", \"ignore_index\": 1", ", \"class_weights\": [1, 0.25, 3]"};
+	static float x[21 * 4];
+	int32_t labels[21];
+	const struct dataset d = {.count = 21,
+	    .shape = {4, 1, 1},
+	    .dims = 1,
+	    .features = 4,
+	    .floats = x,
+	    .labels = labels,
+	    .classes = 3};
+
+	(void)state;
+	for (size_t i = 0; i < 21 * 4; i++)
+		x[i] = (float)(i % 5) - 2;
+	for (int i = 0; i < 21; i++)
+		labels[i] = i < 10 ? 1 : i % 3;
+	for (size_t i = 0; i < 9; i++) {
+		char model[160];
+		struct net_trial t;
+		struct train_result r;
+		struct train_score score;
+		snprintf(model, sizeof(model),
+		    "{\"layers\": [{\"type\": \"linear\", \"out\": 3}], \"loss\": "
+		    "\"cross_entropy\"%s}",
+		    keys[i / 3]);
+		net_trial_begin(&t, 20, "\"shape\": [4], \"classes\": 3", model);
+		struct local_spec *local = &t.recipe.local;
+		*local = (struct local_spec){.amount = 2,
+		    .batch = i % 3 ? 10 : 20,
+		    .accumulate = i % 3 == 1 ? 2 : 1,
+		    .micro_batch = i % 3 == 2 ? 4 : 0};
+		const struct train_config c = {
+		    .local = local, .data = &t.recipe.data, .round = 1, .seed = 9};
+		assert_int_equal(train_run(t.net, &d, &c, &r, NULL), ERR_OK);
+		assert_int_equal(train_evaluate(t.net, &d, &t.recipe.data, &score, NULL), ERR_OK);
+		assert_true(r.labels == 2 * score.labels && r.right == 2 * score.right);
+		assert_true(fabs(r.loss_count - 2 * score.weight) < 1e-9);
+		assert_true(fabs(r.loss - score.loss) < 1e-6);
+		assert_true(fabs(r.accuracy - score.accuracy) < 1e-12);
+		net_trial_end(&t);
+	}
 }
 
 /* Held, as frozen tensors are, its statistics do not move either. */
@@ -173,6 +225,7 @@ main(void)
 	    cmocka_unit_test(only_the_input),
 	    cmocka_unit_test(signs),
 	    cmocka_unit_test(nothing_counts),
+	    cmocka_unit_test(figures_of_training),
 	    cmocka_unit_test(held_statistics),
 	    cmocka_unit_test(micro_batches),
 	};

@@ -210,33 +210,6 @@ full_batch_is_gradient_descent(void **state)
 	dataset_deinit(&d);
 }
 
-/* 11 examples by 10: a model that does not move has the figures of an evaluation, whatever the last batch has, with labels that are not
- * there and without. */
-static void
-means_over_what_counted(void **state)
-{
-	struct local_spec local = {.amount = 2, .batch = 10, .optimizer = {.rate = 0}};
-	struct train_config config = {.local = &local, .data = &plain, .round = 1, .seed = 4};
-	struct train_score score;
-	struct dataset d;
-
-	(void)state;
-	assert_int_equal(glyphs_make(&d, 1, 2, 11, 0), ERR_OK);
-	for (unsigned accumulate = 0; accumulate < 2; accumulate++) {
-		struct net *net = new_net(nets_2nn, 40);
-		local.accumulate = accumulate + 1;
-		struct train_result r = train(net, &d, &config);
-		assert_int_equal(train_evaluate(net, &d, &plain, &score, NULL), ERR_OK);
-		assert_int_equal(r.labels, 22);
-		assert_true(r.loss_count == 22 && r.right == 2 * score.right);
-		assert_true(fabs(r.loss - score.loss) < 1e-6);
-		assert_true(fabs(r.accuracy - score.accuracy) < 1e-12);
-		assert_true(train_counts(net, &d));
-		net_free(net);
-	}
-	dataset_deinit(&d);
-}
-
 static bool
 stop_after(void *context, uint64_t done, uint64_t planned)
 {
@@ -589,7 +562,6 @@ main(void)
 	    cmocka_unit_test(same_bits_by_counter),
 	    cmocka_unit_test(same_bits_of_optimizers),
 	    cmocka_unit_test(full_batch_is_gradient_descent),
-	    cmocka_unit_test(means_over_what_counted),
 	    cmocka_unit_test(amounts),
 	    cmocka_unit_test(partial_work),
 	    cmocka_unit_test(unequal_devices),

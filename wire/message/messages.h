@@ -122,14 +122,18 @@ struct report_metric {
 #define REPORT_COUNT_MAX 1e18
 struct report_counted {
 	bool told; /* false: the device does not say */
-	double loss_count; /* what the mean loss is divided by: examples, or labels by their weights */
+	double
+	    loss_count; /* what the mean loss is divided by: examples, or labels by their weights */
 	bool has_labels; /* else it does not say which were right */
 	uint64_t labels, right; /* right <= labels, those that counted */
 };
+/* The loss beside it, which a manifest has as 0 where nothing counted: NaN then. */
+double messages_report_loss(const struct report_counted *t, double loss);
 /* right / labels; NaN if no label counted. */
 double messages_report_accuracy(const struct report_counted *t);
 struct report {
-	struct report_counted trained; /* of the whole training, an example counted as often as a step took it */
+	struct report_counted
+	    trained; /* of the whole training, an example counted as often as a step took it */
 	bool has_evaluate;
 	uint64_t eval_examples;
 	double eval_loss; /* NaN if none */

@@ -13,6 +13,12 @@ add_number(struct json *o, const char *key, double v)
 }
 
 double
+messages_report_loss(const struct report_counted *t, double loss)
+{
+	return t->told && !(t->loss_count > 0) ? (double)NAN : loss;
+}
+
+double
 messages_report_accuracy(const struct report_counted *t)
 {
 	return t->has_labels && t->labels > 0 ? (double)t->right / (double)t->labels : (double)NAN;

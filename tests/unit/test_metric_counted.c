@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "counted.h"
 #include "metric.h"
 #include "prng.h"
 
@@ -25,10 +24,10 @@ spec_of(double epochs)
 	return s;
 }
 
-static struct counted_training
+static struct metric_training
 training(uint64_t examples, double loss, double loss_count, uint64_t right, uint64_t labels)
 {
-	return (struct counted_training){.examples = examples,
+	return (struct metric_training){.examples = examples,
 	    .steps = (examples + 9) / 10,
 	    .loss = loss,
 	    .accuracy = labels > 0 ? (double)right / (double)labels : (double)NAN,
@@ -36,19 +35,19 @@ training(uint64_t examples, double loss, double loss_count, uint64_t right, uint
 }
 
 /* As versions before say it. */
-static struct counted_training
+static struct metric_training
 silent(uint64_t examples, double loss, double accuracy)
 {
-	return (struct counted_training){
+	return (struct metric_training){
 	    .examples = examples, .steps = 1, .loss = loss, .accuracy = accuracy};
 }
 
-static struct counted_figures
-figures(const struct job_spec *spec, const struct counted_training *t, size_t count)
+static struct metric_figures
+figures(const struct job_spec *spec, const struct metric_training *t, size_t count)
 {
-	struct counted_figures f;
+	struct metric_figures f;
 
-	assert_int_equal(counted_training_figures(&f, spec, t, count), ERR_OK);
+	assert_int_equal(metric_training_figures(&f, spec, t, count), ERR_OK);
 	return f;
 }
 
@@ -62,11 +61,11 @@ static void
 sums_over_what_counted(void **state)
 {
 	const struct job_spec spec = spec_of(1);
-	const struct counted_training t[] = {
+	const struct metric_training t[] = {
 	    training(100, 3, 1, 1, 1), training(100, 1, 99, 33, 99), training(1000, 0, 0, 0, 0)};
 
 	(void)state;
-	struct counted_figures f = figures(&spec, t, 3);
+	struct metric_figures f = figures(&spec, t, 3);
 	assert_true(near(f.loss, 1.02) && near(f.accuracy, 0.34));
 	f = figures(&spec, t + 2, 1);
 	assert_true(isnan(f.loss) && isnan(f.accuracy));
@@ -79,10 +78,10 @@ static void
 only_a_loss(void **state)
 {
 	const struct job_spec spec = spec_of(1);
-	struct counted_training t[] = {training(10, 4, 10, 0, 0), training(30, 8, 30, 0, 0)};
+	struct metric_training t[] = {training(10, 4, 10, 0, 0), training(30, 8, 30, 0, 0)};
 
 	(void)state;
-	struct counted_figures f = figures(&spec, t, 2);
+	struct metric_figures f = figures(&spec, t, 2);
 	assert_true(near(f.loss, 7) && isnan(f.accuracy));
 	t[0].says.has_labels = t[1].says.has_labels = false;
 	t[0].accuracy = 1;
@@ -95,11 +94,11 @@ static void
 who_does_not_say(void **state)
 {
 	const struct job_spec spec = spec_of(5);
-	struct counted_training t[] = {
+	struct metric_training t[] = {
 	    silent(30, 1.1, 0.3), silent(10, 5.3, 0.9), silent(60, 2.7, NAN)};
 
 	(void)state;
-	struct counted_figures f = figures(&spec, t, 3);
+	struct metric_figures f = figures(&spec, t, 3);
 	assert_true(f.loss == (30 * 1.1 + 10 * 5.3 + 60 * 2.7) / 100);
 	assert_true(f.accuracy == (30 * 0.3 + 10 * 0.9) / 40);
 	t[0] = training(30, 1, 150, 75, 150);
@@ -113,11 +112,11 @@ static void
 no_more_than_can_be(void **state)
 {
 	struct job_spec spec = spec_of(3);
-	struct counted_training t[] = {training(100, 5, 1e18, (uint64_t)1 << 52, (uint64_t)1 << 52),
+	struct metric_training t[] = {training(100, 5, 1e18, (uint64_t)1 << 52, (uint64_t)1 << 52),
 	    training(100, 1, 300, 0, 300)};
 
 	(void)state;
-	struct counted_figures f = figures(&spec, t, 2);
+	struct metric_figures f = figures(&spec, t, 2);
 	assert_true(near(f.loss, 3) && near(f.accuracy, 0.5));
 	spec.recipe.local.unit = LOCAL_STEPS;
 	spec.recipe.local.amount = 30;
@@ -147,7 +146,7 @@ static void
 hostile_ones(void **state)
 {
 	struct job_spec spec = spec_of(1);
-	struct counted_training t[5];
+	struct metric_training t[5];
 
 	(void)state;
 	spec.aggregate.rule.hostile = 1;
@@ -190,9 +189,9 @@ honest_ones_are_not_cut(void **state)
 			n = (uint64_t)((double)whole * ((double)steps / (double)planned));
 			n = n < 1 ? 1 : n < have ? n : have;
 		}
-		const struct counted_training t = {
+		const struct metric_training t = {
 		    .examples = n, .steps = steps, .partial = partial};
-		assert_true(counted_trained_most(&spec, &t) >= (double)passed);
+		assert_true(metric_trained_most(&spec, &t) >= (double)passed);
 	}
 }
 

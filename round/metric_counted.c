@@ -1,4 +1,3 @@
-#include "counted.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -58,7 +57,7 @@ planned(const struct recipe *r)
 /* Of work that was broken off the examples are a share of those that all of it would have taken, rounded down, and the last step of an epoch
  * may be a small one. */
 static double
-passed_most(const struct recipe *r, const struct counted_training *t)
+passed_most(const struct recipe *r, const struct metric_training *t)
 {
 	const struct local_spec *l = &r->local;
 	double accumulate = l->accumulate > 1 ? l->accumulate : 1, most = planned(r);
@@ -74,34 +73,34 @@ passed_most(const struct recipe *r, const struct counted_training *t)
 }
 
 double
-counted_trained_most(const struct job_spec *spec, const struct counted_training *t)
+metric_trained_most(const struct job_spec *spec, const struct metric_training *t)
 {
 	return passed_most(&spec->recipe, t) * labels_of(&spec->recipe);
 }
 
 double
-counted_evaluated_most(const struct job_spec *spec, uint64_t examples)
+metric_evaluated_most(const struct job_spec *spec, uint64_t examples)
 {
 	return (double)examples * labels_of(&spec->recipe);
 }
 
 static bool
-is_told(const struct counted_device *d, enum counted_of of)
+is_told(const struct metric_device *d, enum metric_sum of)
 {
-	return d->says.told && (of == COUNTED_LOSS || d->says.has_labels);
+	return d->says.told && (of == METRIC_SUM_LOSS || d->says.has_labels);
 }
 
 static double
-told(const struct job_spec *spec, const struct counted_device *d, enum counted_of of)
+told(const struct job_spec *spec, const struct metric_device *d, enum metric_sum of)
 {
-	return of == COUNTED_LOSS
+	return of == METRIC_SUM_LOSS
 	    ? fmin(d->says.loss_count, d->most * largest_weight(&spec->recipe))
 	    : fmin((double)d->says.labels, d->most);
 }
 
 void
-counted_weigh(double *weights, const struct job_spec *spec, const struct counted_device *devices,
-    size_t count, enum counted_of of)
+metric_weigh(double *weights, const struct job_spec *spec, const struct metric_device *devices,
+    size_t count, enum metric_sum of)
 {
 	double counted = 0, examples = 0;
 
@@ -132,28 +131,28 @@ mean(const double *values, const double *weights, size_t count)
 }
 
 static double
-accuracy_of(const struct counted_training *t)
+accuracy_of(const struct metric_training *t)
 {
 	return t->says.has_labels ? messages_report_accuracy(&t->says) : t->accuracy;
 }
 
 /* A mean that a few hostile devices have less than half of, where somebody says what counted. */
 static enum err
-figure(double *out, const struct job_spec *spec, const struct counted_training *trainings,
-    struct counted_device *devices, size_t count, enum counted_of of)
+figure(double *out, const struct job_spec *spec, const struct metric_training *trainings,
+    struct metric_device *devices, size_t count, enum metric_sum of)
 {
 	double *weights = (double *)(devices + count), *values = weights + count;
 	bool told = false;
 	enum err e = ERR_OK;
 
 	for (size_t i = 0; i < count; i++) {
-		const struct counted_training *t = &trainings[i];
-		devices[i] = (struct counted_device){
-		    (double)t->examples, counted_trained_most(spec, t), t->says};
-		values[i] = of == COUNTED_LOSS ? t->loss : accuracy_of(t);
+		const struct metric_training *t = &trainings[i];
+		devices[i] = (struct metric_device){
+		    (double)t->examples, metric_trained_most(spec, t), t->says};
+		values[i] = of == METRIC_SUM_LOSS ? t->loss : accuracy_of(t);
 		told |= t->says.told;
 	}
-	counted_weigh(weights, spec, devices, count, of);
+	metric_weigh(weights, spec, devices, count, of);
 	if (told && spec->aggregate.rule.hostile > 0)
 		e = metric_cap(weights, count, spec->aggregate.rule.hostile);
 	*out = mean(values, weights, count);
@@ -161,18 +160,18 @@ figure(double *out, const struct job_spec *spec, const struct counted_training *
 }
 
 enum err
-counted_training_figures(struct counted_figures *out, const struct job_spec *spec,
-    const struct counted_training *trainings, size_t count)
+metric_training_figures(struct metric_figures *out, const struct job_spec *spec,
+    const struct metric_training *trainings, size_t count)
 {
 	/* Devices, then their weights, then their values. */
-	struct counted_device *room = calloc(count + 1, sizeof(*room) + 2 * sizeof(double));
+	struct metric_device *room = calloc(count + 1, sizeof(*room) + 2 * sizeof(double));
 
-	*out = (struct counted_figures){NAN, NAN};
+	*out = (struct metric_figures){NAN, NAN};
 	enum err e = room ? ERR_OK : ERR_NOMEM;
 	if (!e)
-		e = figure(&out->loss, spec, trainings, room, count, COUNTED_LOSS);
+		e = figure(&out->loss, spec, trainings, room, count, METRIC_SUM_LOSS);
 	if (!e)
-		e = figure(&out->accuracy, spec, trainings, room, count, COUNTED_LABELS);
+		e = figure(&out->accuracy, spec, trainings, room, count, METRIC_SUM_LABELS);
 	free(room);
 	return e;
 }
