@@ -9,12 +9,24 @@ from typing import TYPE_CHECKING, Any, List
 
 if TYPE_CHECKING:
     from ._central import Evaluation, evaluations
-    from .coordinator import ApiError, Coordinator, frame
+    from .coordinator import ApiError, Coordinator, frame, scalars
     from .presets import preset
     from .task import Stop, Task, tasks
 
 __version__ = "1.0"
-__all__ = ["ApiError", "Coordinator", "Error", "Evaluation", "Stop", "Task", "evaluations", "frame", "preset", "tasks"]
+__all__ = [
+    "ApiError",
+    "Coordinator",
+    "Error",
+    "Evaluation",
+    "Stop",
+    "Task",
+    "evaluations",
+    "frame",
+    "preset",
+    "scalars",
+    "tasks",
+]
 
 _HOMES = {
     "tasks": "task",
@@ -25,6 +37,7 @@ _HOMES = {
     "Coordinator": "coordinator",
     "ApiError": "coordinator",
     "frame": "coordinator",
+    "scalars": "coordinator",
     "preset": "presets",
 }
 _MODULES = ("convert", "flower", "transformers")  # for those who have the packages

@@ -20,13 +20,14 @@ from . import Error, _trust
 from ._http import ApiError, Client
 from ._text import utf8
 
-__all__ = ["ApiError", "Coordinator", "frame"]
+__all__ = ["ApiError", "Coordinator", "frame", "scalars"]
 
 SOCKET = "/run/rivulet/admin.sock"
 DOCUMENT_MAX = 1 << 20
 _PAGE = 1000
 _AWAY_S = 1.0
 _OVER = ("done", "stopped")
+_UNFINISHED = ("open", "evaluating")  # of a round; what is told of it may still change
 _log = logging.getLogger("rivulet")
 
 Path = Union[str, "os.PathLike[str]"]
@@ -207,7 +208,8 @@ class Coordinator:
     # --- following
 
     def watch(self, job: Union[str, Row], first: int = 1, interval: float = 0.5) -> Iterator[Row]:
-        """Each ROUND that is over, once and in order, from ``first`` on, as it comes; ends when the job is done or
+        """Each ROUND that is over, once and in order, from ``first`` on, as it comes, with its last figures: also the one
+        that evaluates the last model, once that has ended. Ends when the job is done or
         stopped (``job`` says which). A coordinator that goes away is waited for, and logged under ``rivulet``; one that
         was not there to begin with raises. So is logged, once, that the job is paused or cannot move, with the reason
         and what to do. ``interval``: seconds between two looks.
@@ -220,7 +222,7 @@ class Coordinator:
                 # The state before the rounds: a job seen as over has all its rounds.
                 facts = self.job(job)
                 state = facts["state"]
-                rounds = [r for r in self.rounds(job, first) if r["state"] != "open"]
+                rounds = [r for r in self.rounds(job, first) if r["state"] not in _UNFINISHED]
             except ApiError as e:
                 if not met or not e.passing or e.type == "bad-certificate":
                     raise
@@ -355,6 +357,21 @@ def _tell_stuck(job: Row, told: Optional[str]) -> Optional[str]:
     if kind != told:
         _log.warning("job %s is %s: %s%s", job["name"], "paused" if paused else "stuck", reason, advice)
     return kind
+
+
+def scalars(round: Row) -> Dict[str, float]:
+    """The figures of a ROUND by the tags of ``rivulet job export``: "loss/train" and "accuracy/train" of the training,
+    "loss/eval", "accuracy/eval", "f1/eval", ... of the evaluation, "metrics/NAME" of the trainers' own. What is not known
+    is left out."""
+    evaluate, figures = round.get("evaluate") or {}, round.get("figures") or {}
+    macro = figures.get("macro") or {}
+    found = {"loss/train": round.get("loss"), "accuracy/train": round.get("accuracy")}
+    found.update({"loss/eval": evaluate.get("loss"), "accuracy/eval": evaluate.get("accuracy")})
+    found.update({name + "/eval": macro.get(name) for name in ("recall", "precision", "f1")})
+    found.update({name + "/eval": figures.get(name) for name in ("mae", "r2", "auc")})
+    found.update({name + "/eval": value for name, value in figures.items() if re.fullmatch("top[0-9]+", name)})
+    found.update({"metrics/" + name: m["mean"] for name, m in (round.get("metrics") or {}).items()})
+    return {tag: float(value) for tag, value in found.items() if value is not None}
 
 
 def frame(rows: List[Row]) -> Any:

@@ -1,4 +1,5 @@
 """rivulet.Coordinator against a real rivuletd: every way in, jobs submitted and followed, models checked."""
+import csv
 import hashlib
 import http.server
 import json
@@ -11,13 +12,14 @@ import unittest
 from unittest import mock
 from typing import Any, Dict, List
 
-from fleet import PACKAGE, RIVULET, RIVULETD, TOP, Fleet, digits_job
+from fleet import BUILD, PACKAGE, RIVULET, RIVULETD, TOP, Fleet, digits_job, within
 
 try:
     import numpy
 except ImportError:
     print("needs numpy")
     sys.exit(77)
+import rivulet
 from rivulet import ApiError, Coordinator, Error
 from rivulet import _initial, _trust, safetensors
 
@@ -26,6 +28,45 @@ def initial(shift: float = 0.0) -> Dict[str, Any]:
     rng = numpy.random.default_rng(3)
     shapes = {"fc1.weight": (50, 784), "fc1.bias": (50,), "fc2.weight": (10, 50), "fc2.bias": (10,)}
     return {name: (rng.normal(0, 0.05, shape) + shift).astype("float32") for name, shape in shapes.items()}
+
+
+# A device of its own whose evaluations last until a file is there.
+SLOW = """
+import os, sys, time
+import rivulet
+home, name, flag, go = sys.argv[1:]
+for task in rivulet.tasks("slow", name, 10, home=home, kinds=("train", "evaluate")):
+    with task:
+        if task.kind == "evaluate":
+            open(flag, "w").close()
+            while not os.path.exists(go) and not task.stop_now():
+                time.sleep(0.02)
+            task.submit(evaluate={"examples": 4, "loss": 0.5, "accuracy": 0.25})
+        else:
+            task.step(1.0, 4)
+            task.submit(evaluate={"examples": 4, "loss": 2.0, "accuracy": 0.5})
+"""
+
+
+def recorded(block: str, coordinator: Coordinator) -> Dict[int, Dict[str, float]]:
+    """What lines of a page log, by step; the packages are stand-ins."""
+    logged: Dict[int, Dict[str, float]] = {}
+
+    def log(values: Dict[str, float], step: int) -> None:
+        assert step not in logged, step
+        logged[step] = dict(values)
+
+    def add(tag: str, value: float, step: int, *_: Any) -> None:
+        assert tag not in logged.setdefault(step, {}), (tag, step)
+        logged[step][tag] = value
+
+    names = {name: mock.MagicMock() for name in ("mlflow", "wandb", "torch", "torch.utils", "torch.utils.tensorboard")}
+    names["mlflow"].log_metrics = log
+    names["wandb"].init.return_value.log = log
+    names["torch.utils.tensorboard"].SummaryWriter.return_value.__enter__.return_value.add_scalar = add
+    with mock.patch.dict(sys.modules, names):
+        exec(block, {"coordinator": coordinator, "rivulet": rivulet})
+    return logged
 
 
 class WithFleet(unittest.TestCase):
@@ -277,20 +318,105 @@ class Jobs(WithFleet):
         self.assertIn("answers again", logs.output[-1])
 
     def test_recipes_of_the_page(self) -> None:
-        """docs/python-admin.md: each five lines log every round, with numbers alone."""
+        """docs/python-admin.md: the few lines of each log every round, and last what `rivulet job show` says."""
         with open(os.path.join(TOP, "docs", "python-admin.md"), encoding="utf-8") as f:
-            blocks = re.findall(r"^```python\n(import (?:mlflow|wandb)\n.*?)^```$", f.read(), re.DOTALL | re.MULTILINE)
-        self.assertEqual(len(blocks), 2)
-        self.admin.submit({**digits_job("mnist", 2, 2), "priority": 2})
+            pattern = r"^```python\n((?:import (?:mlflow|wandb)|from torch)\b.*?)^```$"
+            blocks = re.findall(pattern, f.read(), re.DOTALL | re.MULTILINE)
+        self.assertEqual(len(blocks), 3)
+        document = {**digits_job("mnist", 2, 2), "priority": 2, "evaluate": {"by": "devices"}}
+        document["data"]["validation"] = 0.25
+        self.admin.submit(document)
+        every = []
         for block in blocks:
-            logged: Dict[int, Dict[str, float]] = {}
-            log = mock.MagicMock(side_effect=lambda values, step: logged.update({step: values}))
-            with mock.patch.dict(sys.modules, mlflow=mock.MagicMock(log_metrics=log), wandb=mock.MagicMock()):
-                sys.modules["wandb"].init.return_value.log = log
-                exec(block, {"coordinator": self.admin})
-            self.assertEqual(list(logged), [1, 2], block)
-            for values in logged.values():
-                self.assertTrue(values and all(isinstance(v, float) for v in values.values()), values)
+            logged = recorded(block, self.admin)
+            self.assertEqual(list(logged), [1, 2, 3], block)
+            self.assertTrue(all(isinstance(v, float) for values in logged.values() for v in values.values()), logged)
+            every.append(logged)
+        self.assertEqual(every[0], every[1])
+        self.assertEqual(every[0], every[2])
+        shown = self.show("mnist")
+        self.assertEqual({"loss/eval": shown["metric"]["loss"], "accuracy/eval": shown["metric"]["accuracy"]}, every[0][3])
+        for r in shown["rounds"]:
+            self.assertEqual(every[0][r["round"]], rivulet.scalars(r))
+        # The same tags and values as the table of `job export`.
+        command = [RIVULET, "job", "export", "mnist", "--csv", "-", "--socket", self.fleet.socket]
+        lines = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+        for row in csv.DictReader(lines):
+            table = {tag: float(value) for tag, value in row.items() if "/" in tag and value}
+            self.assertEqual(table, every[0][int(row["round"])])
+
+    def show(self, job: str) -> Dict[str, Any]:
+        """What `rivulet job show` says."""
+        command = [RIVULET, "job", "show", job, "--json", "--socket", self.fleet.socket]
+        return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+
+    def test_watch_waits_for_an_evaluation(self) -> None:
+        """One that lasts for many looks: the round that evaluates comes once, with its figure, and not before."""
+        states = ["committed", "evaluating", "evaluating", "evaluating", "evaluated"]
+        rows = [{"round": 1, "state": "committed", "evaluate": None}, {"round": 2, "state": "", "evaluate": None}]
+
+        def rounds(_: str, first: int) -> List[Dict[str, Any]]:
+            state = states.pop(0)
+            last = {**rows[1], "state": state, "evaluate": {"loss": 1.0} if state == "evaluated" else None}
+            return [r for r in ([rows[0]] if state == "committed" else [rows[0], last]) if r["round"] >= first]
+
+        def job(_: str) -> Dict[str, Any]:
+            return {"job": "0" * 32, "name": "x", "state": "done" if len(states) == 1 else "running", "stuck": None}
+
+        with mock.patch.object(self.admin, "rounds", rounds), mock.patch.object(self.admin, "job", job):
+            seen = list(self.admin.watch("0" * 32, interval=0))
+        self.assertEqual([(r["round"], r["state"]) for r in seen], [(1, "committed"), (2, "evaluated")])
+        self.assertEqual(seen[1]["evaluate"], {"loss": 1.0})
+
+    def test_watch_of_what_ends_while_it_evaluates(self) -> None:
+        """Its evaluation is slow, the coordinator restarts meanwhile, and in the end the job is stopped or has its figure."""
+        for stopped in (True, False):
+            name = "slow-%d" % stopped
+            flag, go = self.fleet.path(name + ".flag"), self.fleet.path(name + ".go")
+            with open(self.fleet.path("loop.py"), "w", encoding="utf-8") as f:
+                f.write(SLOW)
+            home = self.fleet.join(name, "[device]\nthreads = 1")
+            document = {
+                "name": name,
+                "trainer": "slow",
+                "data": {"name": name, "validation": 0.5},
+                "local": {"epochs": 1, "optimizer": {"rate": 0.1}},
+                "round": {"goal": 1, "deadline_s": 600},
+                "evaluate": {"by": "devices"},
+                "stop": {"rounds": 1},
+            }
+            job = self.admin.submit(document, init={"w": numpy.zeros(2, "float32")})
+            loop = [sys.executable, self.fleet.path("loop.py"), home, name, flag, go]
+            self.fleet.start("loop", loop, RIVULET_LIBRARY=os.path.join(BUILD, "librivulet.so.1"))
+            seen: List[Dict[str, Any]] = []
+            other = Coordinator(socket=self.fleet.socket)
+            watched = threading.Thread(
+                target=lambda c, to: to.extend(c.watch(job["job"], interval=0.01)), args=(other, seen), daemon=True
+            )
+            watched.start()
+            within(30, "it evaluates", lambda: os.path.exists(flag))
+            looks = mock.Mock(wraps=other.rounds)
+            with mock.patch.object(other, "rounds", looks):
+                within(10, "it is looked at", lambda: looks.call_count > 5)
+            self.assertEqual(self.admin.rounds(job)[-1]["state"], "evaluating")
+            if stopped:
+                self.admin.stop(job)
+            else:
+                self.fleet.end("rivuletd")
+                self.fleet.daemon()
+            with open(go, "w", encoding="ascii"):
+                pass
+            watched.join(60)
+            self.assertFalse(watched.is_alive())
+            other.close()
+            self.fleet.end("loop")
+            if stopped:
+                self.assertEqual([r["round"] for r in seen], [1])
+                continue
+            self.assertEqual([(r["round"], r["state"]) for r in seen], [(1, "committed"), (2, "evaluated")])
+            shown = self.show(job["job"])["metric"]
+            self.assertEqual({name: seen[-1]["evaluate"][name] for name in ("loss", "accuracy")}, {"loss": 0.5, "accuracy": 0.25})
+            self.assertEqual(shown["loss"], 0.5)
 
     def test_changes(self) -> None:
         job = self.admin.submit(json.dumps(digits_job("paused", 3, 0)))
