@@ -14,6 +14,7 @@
 #include "preset.h"
 #include "print.h"
 #include "rounds.h"
+#include "states.h"
 #include "task_kind.h"
 #include "text_file.h"
 
@@ -75,11 +76,34 @@ cmd_submit_say(const struct json *answer)
 	}
 }
 
+/* The same document is the same job: who submits one that is over waits in vain. An older coordinator does not say that it existed; one
+ * that is over has, but for an evaluation, which can end at once. */
+static void
+say_exists(const struct json *job)
+{
+	enum job_state state = states_job_find(json_string(json_get(job, "state")));
+	const char *kind = json_string(json_get(job, "kind"));
+	bool over = states_job_over(state),
+	     exists = over && (!kind || task_kind_find(kind) == TASK_TRAIN);
+	char since[CMD_PRINT_TIME_MAX];
+	double at;
+
+	(void)json_bool(json_get(job, "exists"), &exists);
+	if (!exists)
+		return;
+	bool known = json_double(json_get(job, over ? "ended_at" : "created_at"), &at);
+	cmd_print_time(since, known ? at : 0);
+	cmd_print_error("the job exists, %s%s%s: the same document is the same job%s",
+	    json_string(json_get(job, "state")), known ? " since " : "", known ? since : "",
+	    over ? ", and nothing is done anew; another \"seed\" or \"name\" makes a new one" : "");
+}
+
 void
 cmd_submit_warn(const char *text, size_t len, const struct json *job)
 {
 	struct json *document = NULL;
 
+	say_exists(job);
 	if (json_parse(&document, text, len, NULL) == ERR_OK) {
 		warn_of_names(document);
 		warn_of_norms(document);

@@ -207,18 +207,23 @@ show_job(struct exchange *x, unsigned status, const uint8_t id[16])
 		exchange_problem(x, PROBLEM_UNAVAILABLE, "the job is being made; ask again");
 }
 
+/* exists: the very document was submitted before. */
 static void
-show_submitted(struct exchange *x, unsigned status, const uint8_t id[16])
+show_submitted(struct exchange *x, bool exists, const uint8_t id[16])
 {
+	const unsigned status = exists ? 200 : 201;
 	struct engine_reach reach;
 	struct job_view job;
 
-	if (!engine_reach(x->services->engine, id, &reach) ||
-	    !engine_job(x->services->engine, id, NULL, &job)) {
+	if (!engine_job(x->services->engine, id, NULL, &job)) {
 		show_job(x, status, id);
 		return;
 	}
-	exchange_json(x, status, submitted_json(x->services, &job, &reach));
+	struct json *v = engine_reach(x->services->engine, id, &reach)
+	    ? submitted_json(x->services, &job, &reach)
+	    : views_job(&job);
+	json_add_bool(v, "exists", exists);
+	exchange_json(x, status, v);
 }
 
 /* Administrators are not charged. */
@@ -300,7 +305,7 @@ api_jobs_submit(struct exchange *x)
 	if (e)
 		refuse(x, e, document.bounded, &why);
 	else
-		show_submitted(x, created ? 201 : 200, id);
+		show_submitted(x, !created, id);
 }
 
 /* It looks at a document as closely as a submission, and so counts as one. */

@@ -155,8 +155,10 @@ class Coordinator:
 
     # --- ordering
 
-    def submit(self, job: Union[Mapping[str, Any], Path], init: Any = None) -> Row:
-        """Submits a job and returns its JOB. The same document again is the same job.
+    def submit(self, job: Union[Mapping[str, Any], Path], init: Any = None, again: bool = False) -> Row:
+        """Submits a job and returns its JOB. The same document again is the same job: Error with code "exists" if that is
+        over, for nothing is done anew; ``again`` True: that job is what is wanted. One that is not over is returned, and
+        logged under ``rivulet``.
 
         ``job``: the document as a dict, as JSON text, or the path of a file. ``init``: what to begin with, uploaded and
         named in ``model.init``: a torch module, a state_dict of tensors or arrays, or the path of a safetensors file.
@@ -172,6 +174,7 @@ class Coordinator:
         if len(text) > DOCUMENT_MAX:
             raise Error("the document has %d bytes, and a job may have %d" % (len(text), DOCUMENT_MAX), "limit")
         answer = cast(Row, self.request("POST", "/v1/jobs", text))
+        _look_whether_over(answer, again)
         for warning in answer.get("warnings", []):
             warnings.warn(warning, stacklevel=2)
         return answer
@@ -339,6 +342,22 @@ class Coordinator:
             path = os.path.join(folder, "init.safetensors")
             safetensors.save(path, tensors)
             model["init"] = self.upload(path)
+
+
+def _look_whether_over(job: Row, again: bool) -> None:
+    """After a submission. An older coordinator does not say that the job existed: one that is over has, but for an
+    evaluation, which can end at once."""
+    over = job["state"] in _OVER
+    if not job.get("exists", over and job.get("kind", "train") == "train"):
+        return
+    at = job.get("ended_at" if over else "created_at")
+    since = time.strftime(" since %Y-%m-%dT%H:%M:%SZ", time.gmtime(at)) if at else ""
+    said = "job %s exists, %s%s: the same document is the same job" % (job["name"], job["state"], since)
+    if over and not again:
+        advice = 'another "seed" or "name" makes a new one, submit(..., again=True) returns this one'
+        raise Error("%s, and nothing is done anew; %s" % (said, advice), "exists")
+    if not over:
+        _log.warning("%s", said)
 
 
 def _tell_stuck(job: Row, told: Optional[str]) -> Optional[str]:

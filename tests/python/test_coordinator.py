@@ -265,7 +265,34 @@ class Jobs(WithFleet):
         self.refused("not-found", None, self.admin.model, job, best=True)
         self.refused("not-found", 404, self.admin.model, job, round=9)
         # Once more is the same job, and the weights are there already.
-        self.assertEqual(self.admin.submit(self.fleet.path("job.json"), init=weights)["job"], job["job"])
+        with self.assertRaisesRegex(Error, 'job whole exists, done since 20.*same job, and nothing is done anew; another "seed"') as e:
+            self.admin.submit(self.fleet.path("job.json"), init=weights)
+        self.assertEqual(e.exception.code, "exists")
+        again = self.admin.submit(self.fleet.path("job.json"), init=weights, again=True)
+        self.assertEqual((again["job"], again["exists"]), (job["job"], True))
+        self.assertFalse(job["exists"])
+
+    def test_submitted_again(self) -> None:
+        """What is over and what runs: the command says on standard error that it is the same job."""
+        path = self.fleet.path("again.json")
+        command = [RIVULET, "job", "submit", path, "--socket", self.fleet.socket]
+        for rounds, said in ((1, "exists, done since 20"), (0, "exists, running since 20")):
+            document = {**digits_job("again%d" % rounds, 2, rounds), "priority": 1}
+            with open(path, "w", encoding="utf-8") as f:
+                json.dump(document, f)
+            job = self.admin.submit(path)
+            if rounds:
+                list(self.admin.watch(job))
+            done = subprocess.run(command, check=True, capture_output=True, text=True)
+            self.assertEqual(done.stdout.strip(), job["job"])
+            self.assertIn(said, done.stderr)
+            self.assertEqual("nothing is done anew" in done.stderr, rounds == 1)
+        with self.assertLogs("rivulet", "WARNING") as logs:
+            self.assertEqual(self.admin.submit(path)["job"], job["job"])
+        self.assertIn("exists, running since", logs.output[0])
+        self.admin.stop(job)
+        with self.assertRaisesRegex(Error, "exists, stopped since"):
+            self.admin.submit(path)
 
     def test_first_models_stay_what_they_were(self) -> None:
         folder = os.path.join(TOP, "tests", "vectors", "first")
