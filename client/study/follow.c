@@ -20,6 +20,7 @@ struct follow {
 	uint64_t next; /* first round not printed yet */
 	bool terminal, progress; /* progress: an unfinished line stands on the terminal */
 	bool heading;
+	bool evaluates; /* the job is evaluated: its figures have columns of their own */
 	struct cmd_contact contact;
 	bool over; /* the job is, and all its rounds are printed */
 	enum job_state state;
@@ -55,25 +56,38 @@ print_figure(double v)
 		printf("%10.4f", v);
 }
 
+/* Training figures and those of the evaluation, as `job show` has them. */
+static void
+print_heading(const struct follow *f)
+{
+	cmd_print_part("%5s %9s %9s %9s", "round", "reports", "loss", "accuracy");
+	if (f->evaluates)
+		cmd_print_part(" %10s %9s", "eval loss", "eval acc");
+	cmd_print_line(" %9s %8s", "MB up", "seconds");
+}
+
 static void
 print_line(struct follow *f, const struct json *round)
 {
 	const struct json *evaluate = json_get(round, "evaluate");
-	const struct json *shown = json_kind(evaluate) == JSON_OBJECT ? evaluate : round;
 	enum round_outcome outcome = states_round_find(json_string(json_get(round, "state")));
 	const char *reason = json_string(json_get(round, "reason"));
 	char reports[32];
 
 	clear_progress(f);
 	if (!f->heading)
-		cmd_print_line("%5s %9s %9s %9s %9s %8s", "round", "reports", "loss", "accuracy",
-		    "MB up", "seconds");
+		print_heading(f);
 	f->heading = true;
 	snprintf(
 	    reports, sizeof(reports), "%.0f/%.0f", number(round, "reports"), number(round, "goal"));
 	cmd_print_part("%5.0f %9s", number(round, "round"), reports);
-	print_figure(number(shown, "loss"));
-	print_figure(number(shown, "accuracy"));
+	print_figure(number(round, "loss"));
+	print_figure(number(round, "accuracy"));
+	if (f->evaluates) {
+		printf(" ");
+		print_figure(number(evaluate, "loss"));
+		print_figure(number(evaluate, "accuracy"));
+	}
 	printf("%10.2f %8.2f", number(round, "bytes_up") / 1e6, number(round, "seconds"));
 	if (outcome == OUTCOME_FAILED)
 		cmd_print_part("  failed: %s", reason ? reason : "");
@@ -171,6 +185,8 @@ look(struct follow *f, struct json **doc, struct why *why)
 	enum job_state state = states_job_find(json_string(json_get(*doc, "state")));
 	const char *reason = json_string(json_get(*doc, "reason"));
 	f->state = state;
+	f->evaluates = json_get(json_get(*doc, "document"), "evaluate") != NULL ||
+	    json_kind(json_get(*doc, "metric")) == JSON_OBJECT;
 	snprintf(f->reason, sizeof(f->reason), "%s", reason ? reason : "");
 	tell_stuck(f, *doc);
 	return ERR_OK;

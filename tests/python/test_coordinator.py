@@ -365,6 +365,13 @@ class Jobs(WithFleet):
         self.assertEqual({"loss/eval": shown["metric"]["loss"], "accuracy/eval": shown["metric"]["accuracy"]}, every[0][3])
         for r in shown["rounds"]:
             self.assertEqual(every[0][r["round"]], rivulet.scalars(r))
+        # What is of the evaluation stands under its own words, also of the round that trains nothing.
+        command = [RIVULET, "job", "show", "mnist", "--follow", "--socket", self.fleet.socket]
+        lines = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+        self.assertEqual(re.split("  +", lines[0])[2:6], ["loss", "accuracy", "eval loss", "eval acc"])
+        for line, values in zip(lines[1:], every[0].values()):
+            figures = [values.get(tag) for tag in ("loss/train", "accuracy/train", "loss/eval", "accuracy/eval")]
+            self.assertEqual(line.split()[2:6], ["-" if v is None else "%.4f" % v for v in figures])
         # The same tags and values as the table of `job export`.
         command = [RIVULET, "job", "export", "mnist", "--csv", "-", "--socket", self.fleet.socket]
         lines = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
