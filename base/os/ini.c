@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "file.h"
-#include "guess.h"
+#include "ini_unknown.h"
 #include "num.h"
 #include "text_file.h"
 
@@ -157,34 +157,19 @@ warn(struct reader *r, const char *key, const char *now)
 static void
 unknown_key(struct reader *r, const char *name)
 {
-	const char *guess = NULL;
-	size_t best = GUESS_NONE;
+	char text[INI_UNKNOWN_MAX];
 
-	for (const struct ini_key *k = r->now->section->keys; k->name; k++)
-		if (k->set && !k->now && guess_is_nearer(name, k->name, &best))
-			guess = k->name;
-	if (guess)
-		complain(r, r->now->head, name, "unknown key (did you mean %s?)", guess);
-	else
-		complain(r, r->now->head, name, "unknown key");
+	ini_unknown_key(text, r->ini, r->now->section, name);
+	complain(r, r->now->head, name, "%s", text);
 }
 
 static void
 unknown_section(struct reader *r, const char *head)
 {
-	const struct ini_section *guess = NULL;
-	size_t best = GUESS_NONE;
-	char word[HEAD_MAX];
+	char text[INI_UNKNOWN_MAX];
 
-	snprintf(word, sizeof(word), "%.*s", (int)strcspn(head, " "), head);
-	for (const struct ini_section *s = r->ini->sections; s->name; s++)
-		if (guess_is_nearer(word, s->name, &best))
-			guess = s;
-	if (guess)
-		complain(r, head, NULL, "unknown section (did you mean [%s%s]?)", guess->name,
-		    guess->open ? " NAME" : "");
-	else
-		complain(r, head, NULL, "unknown section");
+	ini_unknown_section(text, r->ini, head);
+	complain(r, head, NULL, "%s", text);
 }
 
 /* --- sections and keys */

@@ -11,7 +11,7 @@
  * the order of their names; a later file's value replaces an earlier one's, and a key that may be given many times adds up. A file
  * has at most 1 MiB and a line 198 bytes, which is libinih's limit.
  *
- * An unknown section or key (the nearest known one is guessed), a key given twice in one file or a value that its setter refuses is
+ * An unknown section or key (where it belongs is said, or the nearest known one is guessed), a key given twice in one file or a value that its setter refuses is
  * ERR_INVALID with "FILE:LINE: [section] key: what is wrong" in `why`; the first mistake is the one named. A key that was removed is
  * a warning instead. Calls block on the disk.
  */
@@ -67,8 +67,15 @@ struct ini_notes {
 	void *context;
 };
 
+/* What people write into the wrong one of several files. */
+struct ini_elsewhere {
+	const char *name; /* a key, or "[name]" of a section; NULL ends a table */
+	const char *where;
+};
+
 struct ini {
 	const struct ini_section *sections;
+	const struct ini_elsewhere *elsewhere; /* may be NULL */
 	void *out;
 	struct ini_notes *notes; /* may be NULL */
 	bool optional; /* FILE may be absent; FILE.d always may */

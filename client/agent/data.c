@@ -201,6 +201,64 @@ data_names(const struct dataset *set, const struct settings_data *from, size_t i
 	return n > 0 || !set->names ? n : file_names(set->names, i, out);
 }
 
+#define LIST_MAX 100 /* bytes of names in a message */
+
+/* The owner's names as a job's document has them, as many as there is room for. */
+static void
+list_names(char out[LIST_MAX + 8], const struct dataset *set, const struct settings_data *from)
+{
+	char own[RECIPE_NAME_MAX];
+	size_t n = data_names(set, from, 0, own), len = 0;
+
+	out[len++] = '[';
+	for (size_t i = 0; i < n; i++) {
+		data_names(set, from, i, own);
+		if (len + strlen(own) + 4 > LIST_MAX) {
+			strcpy(out + len, "...");
+			len += 3;
+			break;
+		}
+		len += (size_t)sprintf(out + len, "\"%s\"%s", own, i + 1 < n ? ", " : "");
+	}
+	strcpy(out + len, "]");
+}
+
+/* "0", "1", ... are what a job has that gives only their number. */
+static bool
+is_numbered(const char *name, size_t i)
+{
+	char number[24];
+
+	snprintf(number, sizeof(number), "%zu", i);
+	return strcmp(name, number) == 0;
+}
+
+/* What to write so that both have the same. */
+static enum err
+fail_classes(const struct dataset *set, const struct settings_data *from,
+    const struct data_spec *spec, size_t i, struct why *why)
+{
+	const char *theirs = json_string(json_at(spec->classes, i));
+	char own[RECIPE_NAME_MAX], list[LIST_MAX + 8];
+
+	data_names(set, from, i, own);
+	list_names(list, set, from);
+	if (is_numbered(theirs, i))
+		return err_set(why, ERR_INVALID,
+		    "data %.40s has names for its classes, the job has a number: the job's data "
+		    "want \"classes\": %s",
+		    from->name, list);
+	if (is_numbered(own, i))
+		return err_set(why, ERR_INVALID,
+		    "data %.40s has numbers for its classes, the job has names: the job's data "
+		    "want "
+		    "\"classes\": %zu, or [data %.40s] classes = the names",
+		    from->name, spec->class_count, from->name);
+	return err_set(why, ERR_INVALID,
+	    "data %.40s: class %zu is %.40s here and %.40s in the job; its order here: %s",
+	    from->name, i, own, theirs, list);
+}
+
 /* Names given on both sides must agree in number and order: a permuted label would train nonsense. */
 static enum err
 classes_fit(const struct dataset *set, const struct settings_data *from,
@@ -218,9 +276,7 @@ classes_fit(const struct dataset *set, const struct settings_data *from,
 		const char *theirs = json_string(json_at(spec->classes, i));
 		data_names(set, from, i, own);
 		if (theirs && strcmp(theirs, own) != 0)
-			return err_set(why, ERR_INVALID,
-			    "data %s: class %zu is %s here and %s in the job", from->name, i, own,
-			    theirs);
+			return fail_classes(set, from, spec, i, why);
 	}
 	return ERR_OK;
 }
@@ -270,7 +326,8 @@ data_fits(const struct dataset *set, const struct settings_data *from, const str
 		    dataset_shape_text(here, set->shape, set->dims),
 		    dataset_shape_text(there, spec->shape, spec->dims));
 	if (spec->class_count > 0 && !set->labels && !text)
-		return err_set(why, ERR_INVALID, "data %s has no class labels", from->name);
+		return err_set(why, ERR_INVALID, "data %s has no class labels%s", from->name,
+		    set->targets ? " (kind = regression)" : "");
 	size_t classes = text ? 0 : classes_in(set, recipe);
 	if (spec->class_count > 0 && classes > spec->class_count)
 		return err_set(why, ERR_INVALID, "data %s has label %zu, the job has %zu classes",

@@ -313,6 +313,20 @@ static const struct ini_section sections[] = {
     {.name = NULL},
 };
 
+/* What an administrator says of the coordinator, in its own settings. */
+static const struct ini_elsewhere of_coordinators[] = {
+    {"listen", "[server] of the coordinator's rivuletd.conf"},
+    {"state_dir", "[server] of the coordinator's rivuletd.conf"},
+    {"admin_socket", "[server] of the coordinator's rivuletd.conf"},
+    {"long_poll", "[limits] of the coordinator's rivuletd.conf"},
+    {"retry_after", "[limits] of the coordinator's rivuletd.conf"},
+    {"[server]", "the coordinator's rivuletd.conf"},
+    {"[retention]", "the coordinator's rivuletd.conf"},
+    {"[spool]", "the coordinator's rivuletd.conf"},
+    {"[audit]", "the coordinator's rivuletd.conf"},
+    {.name = NULL},
+};
+
 /* --- reading */
 
 static struct settings *
@@ -324,6 +338,7 @@ new_settings(struct ini *ini, struct why *why)
 		err_set(why, ERR_NOMEM, "no memory for settings");
 	else
 		*ini = (struct ini){.sections = sections,
+		    .elsewhere = of_coordinators,
 		    .out = s,
 		    .dotted = true,
 		    .warnings = &s->warnings,

@@ -308,11 +308,28 @@ static const struct ini_section sections[] = {
     {.name = NULL},
 };
 
+/* What an owner says of a device, in that device's settings. */
+static const struct ini_elsewhere of_devices[] = {
+    {"shard", "[data NAME] of a device's rivulet.conf"},
+    {"partition", "[data NAME] of a device's rivulet.conf"},
+    {"alpha", "[data NAME] of a device's rivulet.conf"},
+    {"exec", "[trainer NAME] of a device's rivulet.conf"},
+    {"threads", "[device] of a device's rivulet.conf"},
+    {"memory_bytes", "[limits] of a device's rivulet.conf"},
+    {"seconds_per_round", "[limits] of a device's rivulet.conf"},
+    {"[device]", "a device's rivulet.conf"},
+    {"[trainer]", "a device's rivulet.conf"},
+    {"[eligibility]", "a device's rivulet.conf"},
+    {"[coordinator]", "a device's rivulet.conf"},
+    {.name = NULL},
+};
+
 static struct ini
 table(struct config *c)
 {
 	memset(c, 0, sizeof(*c));
-	return (struct ini){.sections = sections, .out = c, .warnings = &c->warnings};
+	return (struct ini){
+	    .sections = sections, .elsewhere = of_devices, .out = c, .warnings = &c->warnings};
 }
 
 enum err

@@ -151,6 +151,9 @@ fleet_end
 sed 's/"class-99"/"class-98"/' "$FLEET/pictures.json" >"$FLEET/other.json"
 run 6 "$RIVULET" train "$FLEET/other.json" --home "$FLEET/device1"
 has 'class 3 is class-99 here and class-98 in the job'
+sed 's/"classes": *\[[^]]*\]/"classes": 4/' "$FLEET/pictures.json" >"$FLEET/other.json"
+run 6 "$RIVULET" train "$FLEET/other.json" --home "$FLEET/device1"
+has 'has names for its classes, the job has a number: the job.s data want "classes": \["'
 
 # --- picture libraries are the client's alone
 for program in "$RIVULETD" "$BUILD/librivulet.so.1" "$BUILD"/examples/*; do

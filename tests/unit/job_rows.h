@@ -281,7 +281,7 @@ static const struct row data_rows[] = {
     {"data", "{\"name\":\"d\",\"shape\":[4],\"classes\":[\"a\",\"b\\n\"]}",
 	"data.classes[1]: must be printable text"},
     {"data", "{\"name\":\"d\",\"shape\":[4],\"classes\":\"all\"}",
-	"data.classes: must be an array"},
+	"data.classes: must be an array of names, or how many there are"},
     {"data", "{\"name\":\"d\",\"shape\":[4],\"classes\":2,\"normalize\":{}}",
 	"data.normalize: unknown key (did you mean \"normalise\"?)"},
     {"data",
@@ -311,7 +311,7 @@ static const struct row data_rows[] = {
     {"data", "{\"name\":\"d\",\"shape\":[4],\"classes\":2,\"min_examples\":0}",
 	"data.min_examples: must be a whole number from 1 to 9007199254740991"},
     {"data", "{\"name\":\"d\",\"shape\":[4],\"classes\":2,\"path\":\"/etc/passwd\"}",
-	"data.path: unknown key"},
+	"data.path: unknown key: it belongs in [data NAME] of a device's rivulet.conf"},
 };
 
 static const struct row local_rows[] = {

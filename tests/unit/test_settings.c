@@ -120,6 +120,12 @@ test_defaults(void **state)
 static const struct {
 	const char *text, *where, *what;
 } bad[] = {
+    {"[device]\nshard = 1/2\n", "device.conf:2: device.shard",
+	"unknown key: it belongs in [data NAME]"},
+    {"[server]\nlisten = :1\n", "device.conf:1: server",
+	"unknown section: it belongs in the coordinator's rivuletd.conf"},
+    {"[device]\nlisten = :1\n", "device.conf:2: device.listen",
+	"unknown key: it belongs in [server] of the coordinator's rivuletd.conf"},
     {"[coordinator]\nurls = https://a\n", "device.conf:2: coordinator.urls", "unknown key"},
     {"[coordinator]\nurl = ftp://a\n", "device.conf:2: coordinator.url", "https"},
     {"[coordinator]\nurl = https://a:70000\n", "device.conf:2: coordinator.url", "port"},

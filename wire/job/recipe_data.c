@@ -111,8 +111,11 @@ read_classes(struct recipe *out, struct field *data)
 	if (json_double(json_get(data->value, "classes"), &number)) {
 		n = (size_t)field_u64(data, "classes", 1, RECIPE_CLASSES_MAX, FIELD_MUST_U64);
 		out->data.classes = numbered_classes(n);
-	} else {
+	} else if (json_kind(json_get(data->value, "classes")) == JSON_ARRAY) {
 		out->data.classes = listed_classes(data, &n);
+	} else {
+		field_fail(
+		    data, "classes", "must be an array of names, or how many there are");
 	}
 	if (data->reader->err)
 		return;

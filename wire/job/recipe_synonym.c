@@ -61,6 +61,11 @@ static const struct field_synonym synonyms[] = {
     {"filters", "out"},
     {"kernel_size", "kernel"},
     {"p", "rate"},
+    {"shard", FIELD_ELSEWHERE "[data NAME] of a device's rivulet.conf"},
+    {"partition", FIELD_ELSEWHERE "[data NAME] of a device's rivulet.conf"},
+    {"path", FIELD_ELSEWHERE "[data NAME] of a device's rivulet.conf"},
+    {"format", FIELD_ELSEWHERE "[data NAME] of a device's rivulet.conf"},
+    {"exec", FIELD_ELSEWHERE "[trainer NAME] of a device's rivulet.conf"},
     {.written = NULL},
 };
 

@@ -141,7 +141,8 @@ find_synonym(const struct field *o, const char *key)
 		const char *last = dot ? dot + 1 : s->meant;
 		if (is_known(o, last))
 			return last;
-		if (dot && !elsewhere)
+		bool is_other = strncmp(s->meant, FIELD_ELSEWHERE, strlen(FIELD_ELSEWHERE)) == 0;
+		if ((dot || is_other) && !elsewhere)
 			elsewhere = s->meant;
 	}
 	return elsewhere;
@@ -170,7 +171,10 @@ fail_unknown(const struct field *o, const char *key)
 
 	if (!meant)
 		meant = find_similar(o, key);
-	if (meant)
+	if (meant && strncmp(meant, FIELD_ELSEWHERE, strlen(FIELD_ELSEWHERE)) == 0)
+		field_fail(
+		    o, key, "unknown key: it belongs in %s", meant + strlen(FIELD_ELSEWHERE));
+	else if (meant)
 		field_fail(o, key, "unknown key (did you mean \"%s\"?)", meant);
 	else
 		field_fail(o, key, "unknown key");

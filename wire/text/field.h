@@ -27,6 +27,7 @@
 
 /* A key that people write who know it from elsewhere, and the path of the one that is meant. Of several with the same word, the one
  * whose key is known where the word stands goes before the first. */
+#define FIELD_ELSEWHERE "@" /* before the name of another file's place, in which the key belongs */
 struct field_synonym {
 	const char *written, *meant; /* NULL ends a table */
 };
