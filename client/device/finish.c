@@ -30,8 +30,12 @@ finish_check(const struct finish *f, struct why *why)
 	if (f->examples < 1 || f->steps < 1)
 		return err_set(
 		    why, ERR_INVALID, "nothing was trained: examples and steps must be at least 1");
-	if (!isfinite(f->loss) || !isfinite(f->normaliser) || isinf(f->accuracy))
-		return err_set(why, ERR_NUMERIC, "loss, accuracy or normaliser is not finite");
+	const char *name = !isfinite(f->loss) ? "loss"
+	    : !isfinite(f->normaliser)	      ? "normaliser"
+	    : isinf(f->accuracy)	      ? "accuracy"
+					      : NULL;
+	if (name)
+		return err_set(why, ERR_NUMERIC, "%s is not finite", name);
 	if (f->accuracy < 0 || f->accuracy > 1)
 		return err_set(
 		    why, ERR_INVALID, "accuracy is %g, and must be from 0 to 1", f->accuracy);
@@ -73,7 +77,8 @@ put_evaluation(struct report *report, const struct rivulet_evaluation *v, struct
 	if (v->examples == 0)
 		return ERR_OK;
 	if (isinf(v->loss) || isinf(v->accuracy))
-		return err_set(why, ERR_NUMERIC, "a figure of the evaluation is not finite");
+		return err_set(why, ERR_NUMERIC, "the evaluation's %s is not finite",
+		    isinf(v->loss) ? "loss" : "accuracy");
 	if (v->accuracy < 0 || v->accuracy > 1)
 		return err_set(why, ERR_INVALID,
 		    "the evaluation's accuracy is %g, and must be from 0 to 1", v->accuracy);

@@ -36,32 +36,51 @@ take_figures(struct finish *f, const struct json *doc)
 	return f->examples >= 1 && f->steps >= 1 && optimizer <= MANIFEST_EXTERNAL;
 }
 
-/* Python writes figures that are not finite as NaN and Infinity, which JSON does not have. The key before the first of them. */
+/* A number, or a word for none, at p: is it finite? *end is behind it. */
+static bool
+is_finite_at(const char *p, const char **end)
+{
+	char *to;
+
+	/* strtod also takes nan and inf, in any case and with a sign. */
+	double v = strtod(p, &to);
+	*end = to > p ? to : p + 1;
+	return to == p || isfinite(v);
+}
+
+/* Behind the text that begins with the quote at p. */
+static const char *
+behind_text(const char *p)
+{
+	for (p++; *p && *p != '"'; p++)
+		p += *p == '\\' && p[1];
+	return *p ? p + 1 : p;
+}
+
+/* Programs write figures that are not finite as NaN, inf or 1e999, which JSON does not have. The key before the first of them. */
 static const char *
 not_finite(char key[64], const char *text)
 {
-	const char *word = NULL;
-
-	for (const char *p = text; *p; p++) {
+	*key = '\0';
+	for (const char *p = text, *end; *p; p = end) {
 		if (*p == '"') {
-			size_t len = strcspn(p + 1, "\"");
-			snprintf(key, 64, "%.*s", len < 63 ? (int)len : 63, p + 1);
-			p += p[len + 1] ? len + 1 : len;
-		} else if (strncmp(p, "NaN", 3) == 0 || strncmp(p, "Infinity", 8) == 0) {
-			word = key;
-			break;
+			end = behind_text(p);
+			int len = (int)(end - p) - 2;
+			snprintf(key, 64, "%.*s", len < 0 ? 0 : len < 63 ? len : 63, p + 1);
+		} else if (!is_finite_at(p, &end) && *key) {
+			return key;
 		}
 	}
-	return word;
+	return NULL;
 }
 
 static enum err
 parse(struct report_file *out, struct json **doc, const char *text, size_t len, struct why *why)
 {
-	char key[64] = "";
+	char key[64];
 	enum err e = json_parse(doc, text, len, why);
 
-	if (!e || !not_finite(key, text))
+	if (!not_finite(key, text))
 		return e;
 	out->cause = abort_reason_cause(ABORT_NOT_FINITE);
 	return err_set(why, ERR_NUMERIC, "report.json: \"%s\" is not finite", key);

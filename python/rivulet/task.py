@@ -634,8 +634,10 @@ def _check(figures: sources.Figures, most: int) -> None:
         )
     if figures.examples < 1 or figures.steps < 1:
         raise ValueError("nothing was trained: call task.step(loss, n) for each batch, or give examples and steps")
-    if not math.isfinite(figures.loss) or math.isinf(figures.accuracy) or not math.isfinite(figures.normaliser):
-        raise Error("loss, accuracy or normaliser is not finite", "numeric")
+    for name in ("loss", "accuracy", "normaliser"):
+        value = getattr(figures, name)
+        if math.isinf(value) or (math.isnan(value) and name != "accuracy"):
+            raise Error("%s is not finite: it is %g" % (name, value), "numeric")
     for name, value in (("accuracy", figures.accuracy), ("evaluate's accuracy", (figures.evaluate or (0, 0, 0))[2])):
         if value < 0 or value > 1:
             raise ValueError("%s is %g, and must be from 0 to 1" % (name, value))

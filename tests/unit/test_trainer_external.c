@@ -267,6 +267,16 @@ test_bad(void **state)
 	     "'{\"NaN\":\"Infinity\",\"examples\":1,\"steps\":1,\"loss\":NaN}' > report.json",
 		ABORT_NOT_FINITE, "\"loss\" is not finite"},
 	    {"cp base.safetensors after.safetensors; echo "
+	     "'{\"examples\":1,\"steps\":1,\"loss\":1e999}' > report.json",
+		ABORT_NOT_FINITE, "\"loss\" is not finite"},
+	    {"cp base.safetensors after.safetensors; echo "
+	     "'{\"examples\":1,\"steps\":1,\"loss\":1,\"metrics\":{\"f\\\\\": 1\":-inf}}' > "
+	     "report.json",
+		ABORT_NOT_FINITE, "is not finite"},
+	    {"cp base.safetensors after.safetensors; echo "
+	     "'{\"a\\\": NaN, \":1,\"examples\":1,\"steps\":0,\"loss\":1}' > report.json",
+		ABORT_TRAINER_FAILED, "examples and steps"},
+	    {"cp base.safetensors after.safetensors; echo "
 	     "'{\"metrics\":{\"f1\": -Infinity}}' > report.json",
 		ABORT_NOT_FINITE, "\"f1\" is not finite"},
 	    {SAFE("short"), ABORT_TRAINER_FAILED, "too short"},
