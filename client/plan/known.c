@@ -69,6 +69,70 @@ take_device(struct plan_known *k, const struct json *device, const struct recipe
 	k->fleet.devices++;
 }
 
+/* Ids of jobs, one for each device that was measured, sorted. */
+static int
+compare_ids(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void
+count_job(struct plan_known *k, const char *job, uint64_t devices)
+{
+	struct plan_measured *m = k->measured_in;
+	size_t at = 0;
+
+	k->measured_jobs++;
+	while (at < PLAN_MEASURED_MAX && m[at].devices >= devices)
+		at++;
+	if (at == PLAN_MEASURED_MAX)
+		return;
+	memmove(&m[at + 1], &m[at], (PLAN_MEASURED_MAX - 1 - at) * sizeof(*m));
+	m[at] = (struct plan_measured){.devices = devices};
+	snprintf(m[at].job, sizeof(m[at].job), "%.32s", job);
+}
+
+/* An older coordinator does not say in which job. */
+static enum err
+note_jobs(struct plan_known *k, const struct json *list)
+{
+	const char **ids = calloc(json_count(list) + 1, sizeof(*ids));
+	size_t n = 0;
+
+	if (!ids)
+		return ERR_NOMEM;
+	for (const struct json *d = json_first(list); d; d = json_next(d)) {
+		ids[n] = json_string(json_get(d, "measured_in"));
+		n += ids[n] && strlen(ids[n]) == 32;
+	}
+	qsort(ids, n, sizeof(*ids), compare_ids);
+	for (size_t i = 0, from = 0; i < n; i++)
+		if (i + 1 == n || strcmp(ids[i], ids[i + 1]) != 0) {
+			count_job(k, ids[i], i + 1 - from);
+			from = i + 1;
+		}
+	free(ids);
+	return ERR_OK;
+}
+
+/* What cannot be had stays without a name. */
+static void
+name_jobs(struct plan_known *k, struct cmd_admin *a)
+{
+	for (size_t i = 0; i < PLAN_MEASURED_MAX && k->measured_in[i].devices > 0; i++) {
+		struct plan_measured *m = &k->measured_in[i];
+		struct json *job = NULL;
+		struct why ignored;
+		char path[64];
+		snprintf(path, sizeof(path), "/v1/jobs/%.32s", m->job);
+		if (cmd_admin_call(a, "GET", path, NULL, &job, &ignored) == ERR_OK) {
+			const char *name = json_string(json_get(job, "name"));
+			snprintf(m->name, sizeof(m->name), "%s", name ? name : "");
+		}
+		json_free(job);
+	}
+}
+
 static int
 compare(const void *a, const void *b)
 {
@@ -131,6 +195,10 @@ plan_known_fleet(struct plan_known *out, struct cmd_admin *a, const struct recip
 	enum err e = cmd_admin_call(a, "GET", path, NULL, &doc, why);
 	if (!e)
 		e = take_fleet(out, json_get(doc, "devices"), recipe, need, why);
+	if (!e)
+		e = note_jobs(out, json_get(doc, "devices"));
+	if (!e)
+		name_jobs(out, a);
 	json_free(doc);
 	return e;
 }

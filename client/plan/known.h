@@ -5,7 +5,14 @@
 #include "profile.h"
 
 /* A coordinator's devices, as it has seen them. Calls block on the network. */
+#define PLAN_MEASURED_MAX 3
 struct plan_known {
+	/* In which jobs devices were measured, those with most of them first; of the first few the names, "" where nobody may see the job. */
+	struct plan_measured {
+		char job[33], name[RECIPE_NAME_MAX];
+		uint64_t devices;
+	} measured_in[PLAN_MEASURED_MAX];
+	size_t measured_jobs; /* more than PLAN_MEASURED_MAX perhaps */
 	uint64_t devices; /* active ones, */
 	uint64_t with_data; /* that offered the job's data set with as many examples as it wants, */
 	uint64_t

@@ -99,6 +99,22 @@ rounds_json(const struct plan_estimate *e)
 	return v;
 }
 
+/* Whose speeds the times are made of. */
+static struct json *
+measured_json(const struct plan_known *k)
+{
+	struct json *list = json_array();
+
+	for (size_t i = 0; i < PLAN_MEASURED_MAX && k->measured_in[i].devices > 0; i++) {
+		struct json *v = json_object();
+		json_add_string(v, "job", k->measured_in[i].job);
+		json_add_string(v, "name", k->measured_in[i].name);
+		json_add_u64(v, "devices", k->measured_in[i].devices);
+		json_push(list, v);
+	}
+	return list;
+}
+
 static struct json *
 devices_json(const struct plan_estimate *e)
 {
@@ -114,6 +130,7 @@ devices_json(const struct plan_estimate *e)
 		json_add_u64(v, "too_many_examples", e->known.too_many);
 		json_add_u64(v, "with_memory", e->known.with_memory);
 		json_add_u64(v, "measured", e->known.measured);
+		json_add(v, "measured_in", measured_json(&e->known));
 	}
 	json_add_double(v, "reached", e->playout.played > 0 ? e->playout.reports_share : NAN);
 	return v;
@@ -340,6 +357,32 @@ print_times(const struct json *s)
 		    "the job's", job, count(s, "rounds"), work, waste);
 }
 
+/* A network of another size trains at another speed. */
+static void
+print_speeds(const struct json *d)
+{
+	const struct json *jobs = json_get(d, "measured_in");
+	const char *comma = "";
+
+	if (count(d, "measured") == 0)
+		return;
+	cmd_print_part("%-21s speeds as measured in ", "");
+	for (const struct json *j = json_first(jobs); j; j = json_next(j), comma = ", ") {
+		const char *name = json_string(json_get(j, "name")),
+			   *id = json_string(json_get(j, "job"));
+		cmd_print_part("%s%s (%llu)", comma,
+		    name && *name ? name
+			: id	  ? id
+				  : "?",
+		    count(j, "devices"));
+	}
+	if (json_count(jobs) == 0)
+		cmd_print_part("the job that each worked for last");
+	if (count(d, "measured") < count(d, "count"))
+		cmd_print_part(", their median for the others");
+	cmd_print_line("%s", "; another network has another: --fleet gives them by hand");
+}
+
 static void
 print_devices(const struct json *d)
 {
@@ -354,6 +397,7 @@ print_devices(const struct json *d)
 		    count(d, "measured"));
 	else
 		cmd_print_line("%-21s %llu", "devices", count(d, "count"));
+	print_speeds(d);
 	if (count(d, "drawn") + count(d, "too_many_examples") > 0)
 		cmd_print_line(
 		    "%-21s max_examples is %llu: %llu of them draw so many of theirs, %llu "

@@ -279,7 +279,8 @@ struct measured {
 	double samples, seconds; /* of that job */
 	double up_bytes, up_seconds; /* of all */
 	double last;
-	double rate; /* examples a second, of the job with the latest row */
+	double rate; /* examples a second, of the job with the latest row: */
+	uint8_t rated[16];
 	uint64_t rows;
 };
 
@@ -300,6 +301,7 @@ add_row(void *ctx, const struct store_speed *row)
 	if (row->at >= m->last && m->seconds > 0) {
 		m->last = row->at;
 		m->rate = m->samples / m->seconds;
+		memcpy(m->rated, row->job, sizeof(m->rated));
 	}
 	return ERR_OK;
 }
@@ -358,6 +360,12 @@ profile_json(const struct registry_view *d, const struct measured *m)
 	json_add_string(v, "device", hex);
 	json_add_string(v, "name", d->row.name);
 	add_known(v, "samples_per_s", m->rate, m->rate > 0);
+	if (m->rate > 0) {
+		hex_encode(hex, m->rated, sizeof(m->rated));
+		json_add_string(v, "measured_in", hex);
+	} else {
+		json_add_null(v, "measured_in");
+	}
 	/* A transfer of no measurable time says nothing of the link. */
 	add_known(v, "up_bytes_per_s", m->up_bytes / m->up_seconds, m->up_seconds >= 0.01);
 	add_known(

@@ -79,7 +79,7 @@ planned "$FLEET/small.json"
 planned "$FLEET/large.json"
 planned "$FLEET/adam.json"
 run 0 fleet_admin job plan "$FLEET/large.json"
-says "4 were measured" "^a round's time" "^the job's .* for $ROUNDS rounds"
+says "4 were measured" "speeds as measured in adam .4.; another network" "^a round's time" "^the job's .* for $ROUNDS rounds"
 
 # --- what a device is told alone
 cat >"$FLEET/alone.conf" <<END
