@@ -218,7 +218,8 @@ list_names(char out[LIST_MAX + 8], const struct dataset *set, const struct setti
 			len += 3;
 			break;
 		}
-		len += (size_t)sprintf(out + len, "\"%s\"%s", own, i + 1 < n ? ", " : "");
+		len += (size_t)snprintf(
+		    out + len, LIST_MAX + 8 - len, "\"%s\"%s", own, i + 1 < n ? ", " : "");
 	}
 	strcpy(out + len, "]");
 }

@@ -156,9 +156,9 @@ class Coordinator:
     # --- ordering
 
     def submit(self, job: Union[Mapping[str, Any], Path], init: Any = None, again: bool = False) -> Row:
-        """Submits a job and returns its JOB. The same document again is the same job: Error with code "exists" if that is
-        over, for nothing is done anew; ``again`` True: that job is what is wanted. One that is not over is returned, and
-        logged under ``rivulet``.
+        """Submits a job and returns its JOB. The same document again is the same job: Error with code "exists" if that
+        is over, for nothing is done anew; ``again`` True: that job is what is wanted. One that is not over is returned,
+        and logged under ``rivulet``.
 
         ``job``: the document as a dict, as JSON text, or the path of a file. ``init``: what to begin with, uploaded and
         named in ``model.init``: a torch module, a state_dict of tensors or arrays, or the path of a safetensors file.
@@ -211,8 +211,8 @@ class Coordinator:
     # --- following
 
     def watch(self, job: Union[str, Row], first: int = 1, interval: float = 0.5) -> Iterator[Row]:
-        """Each ROUND that is over, once and in order, from ``first`` on, as it comes, with its last figures: also the one
-        that evaluates the last model, once that has ended. Ends when the job is done or
+        """Each ROUND that is over, once and in order, from ``first`` on, as it comes, with its last figures: also the
+        one that evaluates the last model, once that has ended. Ends when the job is done or
         stopped (``job`` says which). A coordinator that goes away is waited for, and logged under ``rivulet``; one that
         was not there to begin with raises. So is logged, once, that the job is paused or cannot move, with the reason
         and what to do. ``interval``: seconds between two looks.
@@ -380,8 +380,8 @@ def _tell_stuck(job: Row, told: Optional[str]) -> Optional[str]:
 
 def scalars(round: Row) -> Dict[str, float]:
     """The figures of a ROUND by the tags of ``rivulet job export``: "loss/train" and "accuracy/train" of the training,
-    "loss/eval", "accuracy/eval", "f1/eval", ... of the evaluation, "metrics/NAME" of the trainers' own. What is not known
-    is left out."""
+    "loss/eval", "accuracy/eval", "f1/eval", ... of the evaluation, "metrics/NAME" of the trainers' own. What is not
+    known is left out."""
     evaluate, figures = round.get("evaluate") or {}, round.get("figures") or {}
     macro = figures.get("macro") or {}
     found = {"loss/train": round.get("loss"), "accuracy/train": round.get("accuracy")}

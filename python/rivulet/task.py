@@ -229,10 +229,10 @@ class Task:
     def step(self, loss: Any, n: int, right: Any = None, labels: Any = None, weight: Any = None) -> None:
         """Counts one batch of `n` examples, with its mean loss before the step and how many of its labels were `right`.
 
-        labels: how many labels count, where that is not one for each example: the tokens of a text, or those that are not
-        ignored. weight: what the mean loss was divided by, if not by these: the weights of their classes. All may be
-        numbers or tensors of one element, which stay on their device until `submit`. A batch in which nothing counts has
-        no loss: what is given (PyTorch gives NaN) is left out.
+        labels: how many labels count, where that is not one for each example: the tokens of a text, or those that
+        are not ignored. weight: what the mean loss was divided by, if not by these: the weights of their classes. All
+        may be numbers or tensors of one element, which stay on their device until `submit`. A batch in which nothing
+        counts has no loss: what is given (PyTorch gives NaN) is left out.
         """
         labels = n if labels is None else _whole(labels)
         weight = labels if weight is None else _detached(weight)
@@ -272,10 +272,10 @@ class Task:
         model: a torch module, or tensors by name (torch or numpy); None: `tensors` were changed in place. Every tensor
         whose role is not "frozen" must be there, others may be. metrics: figures of your own, at most 64. evaluate:
         what the model of the task did on the validation share before training: {"examples": n, "loss": x,
-        "accuracy": x}, and what these are means of, where that is not the examples: "loss_count", "labels" and "right", as
-        in `trained`, which says it of the training: {"loss_count": what the loss is divided by, "labels": how many count,
-        "right": how many of these}. optimizer: "sgd", "adam", "adamw" or a torch optimizer. The other figures come from `step`
-        unless they are given.
+        "accuracy": x}, and what these are means of, where that is not the examples: "loss_count", "labels", "right",
+        as in `trained`, which says it of the training: {"loss_count": what the loss is divided by, "labels": how many
+        count, "right": how many of these}. optimizer: "sgd", "adam", "adamw" or a torch optimizer. The other figures
+        come from `step` unless they are given.
 
         False: the coordinator does not want it (too late), or was not reached: then it is kept on disk and sent later.
         ValueError: a tensor is missing or has another shape, or a figure cannot be; Error with code "numeric": a
@@ -349,13 +349,13 @@ class Task:
         examples = self._allowed(self._counted()) if given["examples"] is None else int(given["examples"])
         loss = self._mean_loss() if given["loss"] is None and calls else _number(given["loss"])
         accuracy = self._accuracy() if given["accuracy"] is None else _number(given["accuracy"])
-        counted = _sums(given["trained"])
+        counted = _sums(given.get("trained"))
         if counted is None and calls:
             counted = self._counted_sums()
             counted = counted if given["accuracy"] is None else counted._replace(labels=None)
         if counted and not counted.loss_count:
             loss = 0.0
-        if counted and counted.labels is not None and given["trained"]:
+        if counted and counted.labels is not None and given.get("trained"):
             accuracy = counted.right / counted.labels if counted.labels else math.nan
         figures = sources.Figures(
             examples=examples,

@@ -280,6 +280,8 @@ static const struct row data_rows[] = {
 	"data.classes[1]: must not be empty"},
     {"data", "{\"name\":\"d\",\"shape\":[4],\"classes\":[\"a\",\"b\\n\"]}",
 	"data.classes[1]: must be printable text"},
+    {"data", "{\"name\":\"d\",\"shape\":[4],\"classes\":2,\"shard\":\"1/2\"}",
+	"data.shard: unknown key: it belongs in [data NAME] of a device's rivulet.conf"},
     {"data", "{\"name\":\"d\",\"shape\":[4],\"classes\":\"all\"}",
 	"data.classes: must be an array of names, or how many there are"},
     {"data", "{\"name\":\"d\",\"shape\":[4],\"classes\":2,\"normalize\":{}}",

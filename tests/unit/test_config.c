@@ -155,7 +155,8 @@ static const struct {
     {"[limits]\nconections = 3\n",
 	"rivuletd.conf:2: [limits] conections: unknown key (did you mean connections?)"},
     {"[limits]\n\n  colour = 3\n", "rivuletd.conf:3: [limits] colour: unknown key"},
-    {"[limits]\nlisten = 3\n", "rivuletd.conf:2: [limits] listen: unknown key: it belongs in [server]"},
+    {"[limits]\nlisten = 3\n",
+	"rivuletd.conf:2: [limits] listen: unknown key: it belongs in [server]"},
     {"[data x]\nshard = 1/2\n",
 	"rivuletd.conf:2: [data x] shard: unknown key: it belongs in [data NAME] of a device's "
 	"rivulet.conf"},

@@ -547,8 +547,6 @@ test_augment(void **state)
 	    {"data", PICTURES "{\"turn\":1}}", "data.augment.turn: unknown key"},
 	    {"data", "{\"name\":\"d\",\"shape\":[4],\"classes\":2,\"augment\":{}}",
 		"data.augment: needs a data.shape of channels, height, width"},
-	    {"data", "{\"name\":\"d\",\"shape\":[4],\"classes\":2,\"shard\":\"1/2\"}",
-		"data.shard: unknown key: it belongs in [data NAME] of a device's rivulet.conf"},
 	    {"data", "{\"name\":\"d\",\"shape\":[4],\"classes\":2,\"window\":4}",
 		"data.window: only an embedding layer takes tokens"},
 	};

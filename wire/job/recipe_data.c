@@ -114,8 +114,7 @@ read_classes(struct recipe *out, struct field *data)
 	} else if (json_kind(json_get(data->value, "classes")) == JSON_ARRAY) {
 		out->data.classes = listed_classes(data, &n);
 	} else {
-		field_fail(
-		    data, "classes", "must be an array of names, or how many there are");
+		field_fail(data, "classes", "must be an array of names, or how many there are");
 	}
 	if (data->reader->err)
 		return;
