@@ -78,7 +78,9 @@ audit_submission(struct store_db *db, const struct submission *s, struct why *wh
 static enum err
 no_init(struct why *why)
 {
-	return err_set(why, ERR_INVALID, "model.init: there is no such model; upload it first");
+	return err_set(why, ERR_INVALID,
+	    "model.init: there is no such model here: upload it; one that a round made is "
+	    "no longer kept ([retention], the job's \"keep\")");
 }
 
 /* A model that a job names must outlive the job that made it. */

@@ -181,7 +181,10 @@ choose(const struct search *s, char id[65], struct why *why)
 	for (size_t i = 0; i < 2 && count == 0; i++)
 		count = fits_found(steps[i], both);
 	if (count == 0)
-		return err_set(why, ERR_NOTFOUND, "no %s \"%.64s\"", kinds[q->kind].noun, q->word);
+		return err_set(why, ERR_NOTFOUND, "no %s \"%.64s\"%s", kinds[q->kind].noun, q->word,
+		    q->kind == LOOKUP_MODEL || q->kind == LOOKUP_WEIGHTS
+			? "; a model may be no longer kept ([retention], the job's \"keep\")"
+			: "");
 	if (count > 1)
 		return ambiguous(q, both, why);
 	hex_encode(id, both[0].id, both[0].id_len);

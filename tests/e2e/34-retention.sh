@@ -68,6 +68,8 @@ run 3 fleet_admin model get release --round 3 -o "$FLEET/third"
 says "model $(model_of 3 | cut -c 1-12) is no longer kept \\(\\[retention\\], the job's \"keep\"\\)"
 run 3 fleet_admin model get "$(model_of 3)" -o "$FLEET/third"
 says "no such model: none was here, or it is no longer kept"
+run 6 fleet_admin job evaluate "$(model_of 3)" --like release
+says "model.init: there is no such model here: upload it; one that a round made is no longer kept"
 python3 -E -c 'import sys
 sys.path.insert(0, "python")
 from rivulet.coordinator import Coordinator
