@@ -191,6 +191,12 @@ class Tensors(unittest.TestCase):
         given = dict.fromkeys("metrics loss accuracy examples steps partial evaluate optimizer".split())
         figures = task._figures(**given, normaliser=0)
         self.assertEqual((figures.loss, figures.accuracy, figures.steps, figures.examples), (3, 0.15, 4, 40))
+        # A batch in which nothing counts has no loss, as PyTorch says it; one by the weights of its labels.
+        task.step(torch.tensor(float("nan")), 10, torch.tensor(0), labels=torch.tensor(0))
+        task.step(torch.tensor(9.0), 10, torch.tensor(1), labels=torch.tensor(2), weight=torch.tensor(10.0))
+        figures = task._figures(**given, normaliser=0)
+        self.assertEqual((figures.loss, figures.accuracy, figures.examples), ((40 * 3 + 10 * 9) / 50, 7 / 42, 60))
+        self.assertEqual(figures.trained, (50, 42, 7))
         task.step(torch.tensor(float("nan")), 1)
         with self.assertRaises(Error):
             task.submit()
