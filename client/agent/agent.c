@@ -296,6 +296,10 @@ train_and_submit(struct agent *a)
 		return rc == RIVULET_STOPPED ? rc : RIVULET_INVALID;
 	}
 	tell_done(a, task, backoff_now() - began);
+	if (*a->out.unkept.text)
+		events_emit(device_events(r), EVENTS_ERROR, "kept.lost",
+		    EVENTS_PAIRS(
+			EVENTS_S("job", task->job), EVENTS_S("reason", a->out.unkept.text)));
 	FAULT("client.trained");
 	a->out.finish.report = a->out.has_report ? &a->out.report : NULL;
 	int rc = finish_submit(r, &a->out.finish);

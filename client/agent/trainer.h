@@ -24,6 +24,7 @@ struct trainer_in {
 	const char *home; /* scratch directories go below it */
 	const char *
 	    kernels; /* the device's home, where the choice of kernels is kept (kernel_choice.h); NULL: it has none */
+	const char *kept_home; /* what programs keep between tasks lies below it; NULL: `home` */
 	const struct apart *apart; /* the user of programs; NULL: this process's */
 	const uint8_t *device; /* 32 bytes */
 	struct spawner *spawner; /* starts programs; NULL: each is started by one of its own */
@@ -45,6 +46,8 @@ struct trainer_out {
 	enum abort_reason
 	    abort; /* on failure: why; ABORT_UNKNOWN: for a reason of the program's own, */
 	char word[ABORT_WORD_MAX]; /* which is this */
+	struct why
+	    unkept; /* why a program is not given what it kept, or the next will not be; "": it is */
 	char log[TRAINER_LOG_MAX]; /* tail of what an external trainer said */
 };
 

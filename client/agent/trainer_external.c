@@ -30,6 +30,12 @@ kernels_of(const struct trainer_in *in)
 	return kernel_choice_text();
 }
 
+static const char *
+kept_home(const struct external *x)
+{
+	return x->in->kept_home ? x->in->kept_home : x->in->home;
+}
+
 static enum err
 prepare(struct external *x, struct why *why)
 {
@@ -39,6 +45,7 @@ prepare(struct external *x, struct why *why)
 	    .settings = x->in->settings,
 	    .data = x->in->data,
 	    .place = {x->in->home, x->in->apart, x->program},
+	    .kept_home = kept_home(x),
 	    .device = x->in->device,
 	    .seconds = x->in->seconds,
 	    .all = x->in->all,
@@ -151,6 +158,18 @@ add_said(struct trainer_out *out, const char *said)
 	last_words_add(&log, said, strlen(said));
 }
 
+/* Whatever is wrong with it, the work counts. */
+static void
+keep(struct external *x)
+{
+	struct trainer_out *out = x->out;
+	enum err e = after_file_keep(
+	    x->in->work, x->dir.fd, kept_home(x), x->in->settings->kept_bytes, &out->unkept);
+
+	if (!e)
+		out->unkept = x->dir.lost;
+}
+
 static enum err
 take(struct external *x, struct why *why)
 {
@@ -178,6 +197,8 @@ take(struct external *x, struct why *why)
 		e = task_directory_check(&x->dir, why);
 	if (!e && task->kind == TASK_TRAIN)
 		e = after_file_take(x->in->work, x->dir.fd, report, why);
+	if (!e && task->kind == TASK_TRAIN)
+		keep(x);
 	free(report);
 	return e;
 }

@@ -61,7 +61,7 @@ check_outbox(struct leaving *l, struct why *why)
 static enum err
 drop_traces(const char *home, struct why *why)
 {
-	static const char *const names[] = {"outbox", "residual", "variates"};
+	static const char *const names[] = {"outbox", "residual", "variates", "kept"};
 	char path[PATH_MAX];
 	enum err e = ERR_OK;
 

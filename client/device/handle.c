@@ -5,6 +5,7 @@
 
 #include "hex.h"
 #include "home.h"
+#include "program_state.h"
 
 int
 handle_error(enum err e)
@@ -147,9 +148,21 @@ handle_rest(struct rivulet *r, double seconds)
 	return r->stepped ? HANDLE_STEPPED : HANDLE_BROKEN_OFF;
 }
 
+/* Without a delta that waits, what its program wanted kept never comes into force. */
+static void
+drop_state(struct rivulet *r)
+{
+	if (r->has_work && r->work.task.kind == TASK_TRAIN &&
+	    !outbox_has(&r->outbox, r->work.task.task))
+		program_state_refuse(r->home, r->work.task.task);
+	free(r->kept);
+	r->kept = NULL;
+}
+
 void
 handle_drop(struct rivulet *r)
 {
+	drop_state(r);
 	if (r->weights_held)
 		r->work.weights = NULL;
 	r->weights_held = false;

@@ -55,6 +55,8 @@ struct rivulet {
 	double stop_at; /* backoff_now(): training should end then */
 	struct rivulet_task task; /* what the caller sees of it */
 	struct rivulet_tensor *tensors; /* of task */
+	void *kept; /* what rivulet_kept gave of it; NULL: nothing yet */
+	char kept_model[65];
 	struct eligibility *eligibility; /* NULL: the owner has no rules */
 	char unready[VERDICT_WORD_MAX]; /* what the coordinator was told of them; "": ready */
 	char waiting[32]; /* last reason for waiting, so that it is logged once */

@@ -9,10 +9,12 @@
 #include "device.h"
 #include "finish.h"
 #include "handle_inside.h"
+#include "hex.h"
 #include "home.h"
 #include "identity_set.h"
 #include "local.h"
 #include "next.h"
+#include "program_state.h"
 #include "scaffold.h"
 #include "shard.h"
 #include "training.h"
@@ -95,6 +97,8 @@ open_all(struct rivulet *r, const struct rivulet_options *options, struct why *w
 		e = scaffold_init(r->home, why);
 	if (!e)
 		e = local_init(r->home, why);
+	if (!e)
+		e = program_state_init(r->home, &r->outbox, why);
 	if (!e)
 		e = ask_offer(r, options, why);
 	if (e)
@@ -298,6 +302,69 @@ void
 rivulet_release(void *held)
 {
 	free(held);
+}
+
+/* --- what the program keeps of its own */
+
+static enum err
+read_memory(const void *context, void *out, size_t len, uint64_t at)
+{
+	memcpy(out, (const char *)context + at, len);
+	return ERR_OK;
+}
+
+int
+rivulet_keep(struct rivulet *r, const void *data, size_t size)
+{
+	const struct program_state_source source = {read_memory, data, size};
+
+	if (!r->has_work)
+		return handle_error(err_set(&r->why, ERR_STATE, "no task in hand"));
+	return handle_error(
+	    program_state_keep(&r->work, r->home, r->settings->kept_bytes, &source, &r->why));
+}
+
+/* Into memory of the handle's. */
+static enum err
+read_kept(struct rivulet *r, const struct kept *k)
+{
+	free(r->kept);
+	r->kept = k->file.count < SIZE_MAX ? malloc((size_t)k->file.count + 1) : NULL;
+	if (!r->kept)
+		return err_set(&r->why, ERR_NOMEM, "no memory for %llu bytes that were kept",
+		    (unsigned long long)k->file.count);
+	hex_encode(r->kept_model, k->file.base, sizeof(k->file.base));
+	enum err e = kept_read(k, r->kept, (size_t)k->file.count, 0);
+	return e ? err_set(&r->why, e, "what was kept cannot be read") : ERR_OK;
+}
+
+int
+rivulet_kept(
+    struct rivulet *r, const void **data, size_t *size, uint64_t *round, const char **model)
+{
+	struct kept k;
+
+	*data = NULL;
+	*size = 0;
+	if (!r->has_work)
+		return handle_error(err_set(&r->why, ERR_STATE, "no task in hand"));
+	enum err e = program_state_open(&k, &r->work, r->home, &r->why);
+	if (e == ERR_CORRUPT)
+		events_emit(&r->events, EVENTS_ERROR, "kept.lost",
+		    EVENTS_PAIRS(
+			EVENTS_S("job", r->work.task.job), EVENTS_S("reason", r->why.text)));
+	if (!e)
+		e = read_kept(r, &k);
+	if (!e) {
+		*data = r->kept;
+		*size = (size_t)k.file.count;
+	}
+	if (!e && round)
+		*round = k.file.round;
+	if (!e && model)
+		*model = r->kept_model;
+	kept_close(&k);
+	return handle_error(e);
 }
 
 int

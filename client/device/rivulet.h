@@ -185,6 +185,18 @@ int rivulet_submit(struct rivulet *r, const struct rivulet_result *result);
  * RIVULET_UNCOUNTED: it stands as rivulet_submit gets it. RIVULET_INVALID for what cannot be, RIVULET_STATE without a task. */
 #define RIVULET_UNCOUNTED UINT64_MAX
 int rivulet_count(struct rivulet *r, int kind, double loss_count, uint64_t labels, uint64_t right);
+/* Keeps `size` bytes for this device's next task of the job: an optimizer's state, say. They are a safetensors file of at most 1 MiB of header, with
+ * what is no tensor as a string of its __metadata__. Durable when this returns; in force once the delta of the task in hand is accepted,
+ * gone with one that is refused or a task that is given back. Called again, the last one counts. RIVULET_LIMIT: more than [limits]
+ * kept_bytes leaves room for; RIVULET_STATE: the task evaluates; RIVULET_INVALID: no such file. The task is still in hand then, and what
+ * was kept before is. */
+int rivulet_keep(struct rivulet *r, const void *data, size_t size);
+/* What is in force for the job of the task in hand, also of one that evaluates: `size` bytes of the last accepted delta whose task kept
+ * something; of that task the round, and the model that it began with in hex (both may be NULL). Data and model belong to the handle, and are
+ * valid until the next call of it, submit, abort or close. RIVULET_NOTFOUND: nothing is in force; RIVULET_CORRUPT: it was damaged, or of another
+ * trainer or model, and is gone. */
+int rivulet_kept(
+    struct rivulet *r, const void **data, size_t *size, uint64_t *round, const char **model);
 /* Gives the task back. reason: a word ("trainer-failed", "no-data", "out-of-memory", ...); log may be NULL. */
 int rivulet_abort(struct rivulet *r, const char *reason, const char *log);
 

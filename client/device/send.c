@@ -7,6 +7,7 @@
 #include "fault.h"
 #include "hash.h"
 #include "hex.h"
+#include "program_state.h"
 #include "sign.h"
 #include "upload.h"
 
@@ -82,6 +83,23 @@ forget_residual(struct rivulet *r, const struct outbox_entry *entry, struct why 
 	return ERR_OK;
 }
 
+/* What waited for this delta's receipt counts from now on. */
+static enum err
+put_in_force(struct rivulet *r, const char *task, struct why *why)
+{
+	enum err e = residual_accept(&r->residual, task, why);
+
+	return e ? e : program_state_accept(r->home, task, why);
+}
+
+/* It will never come. */
+static void
+forget(struct rivulet *r, const char *task)
+{
+	residual_refuse(&r->residual, task);
+	program_state_refuse(r->home, task);
+}
+
 static enum err
 judge(struct rivulet *r, const struct outbox_entry *entry, struct sending *s,
     const struct transport_answer *answer, struct why *why)
@@ -102,7 +120,7 @@ judge(struct rivulet *r, const struct outbox_entry *entry, struct sending *s,
 	}
 	FAULT("client.receipt");
 	s->held = taken && answer->in_memory;
-	if (taken && !s->held && residual_accept(&r->residual, s->task, why)) {
+	if (taken && !s->held && put_in_force(r, s->task, why)) {
 		/* Answered again with its receipt once the disk takes it. */
 		s->busy = true;
 		return ERR_CLOSED;
@@ -118,7 +136,7 @@ judge(struct rivulet *r, const struct outbox_entry *entry, struct sending *s,
 		outbox_remove(&r->outbox, s->task);
 	s->refused = taken ? PROBLEM_NONE : type;
 	if (!taken)
-		residual_refuse(&r->residual, s->task);
+		forget(r, s->task);
 	return taken ? ERR_OK : ERR_STATE;
 }
 
@@ -227,7 +245,7 @@ send_one(struct rivulet *r, struct sending *s, struct why *why)
 		events_emit(&r->events, EVENTS_ERROR, "delta.dropped",
 		    EVENTS_PAIRS(EVENTS_S("task", s->task), EVENTS_S("reason", why->text)));
 		outbox_remove(&r->outbox, s->task);
-		residual_refuse(&r->residual, s->task);
+		forget(r, s->task);
 		return ERR_STATE;
 	}
 	if (e)

@@ -45,7 +45,7 @@ static void
 check_folders(struct cmd_doctor *d)
 {
 	static const char *const names[] = {
-	    "models", "outbox", "residual", "variates", "local", "work"};
+	    "models", "outbox", "residual", "variates", "local", "kept", "work"};
 	char path[PATH_MAX];
 	struct stat st;
 

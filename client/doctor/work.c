@@ -241,6 +241,16 @@ check_residual(struct cmd_doctor *d, double held)
 		    (double)d->settings->residual_bytes / MIB);
 }
 
+/* Likewise of programs that keep nothing. */
+static void
+check_kept(struct cmd_doctor *d, double held)
+{
+	if (held > 0 && d->settings)
+		cmd_doctor_add(d, "kept", CMD_DOCTOR_FINE, 0, NULL,
+		    "programs keep %.1f MiB between their tasks; kept_bytes allows %.1f MiB",
+		    held / MIB, (double)d->settings->kept_bytes / MIB);
+}
+
 static void
 check_disk(struct cmd_doctor *d)
 {
@@ -248,7 +258,10 @@ check_disk(struct cmd_doctor *d)
 	double residual = bytes_in(d->home, "residual");
 	double cache = bytes_in(d->home, "models"), outbox = bytes_in(d->home, "outbox");
 
+	double kept = bytes_in(d->home, "kept");
+
 	check_residual(d, residual);
+	check_kept(d, kept);
 	if (!machine_disk_free(d->home, &bytes))
 		return;
 	double free_bytes = (double)bytes, more = 0;
@@ -257,6 +270,8 @@ check_disk(struct cmd_doctor *d)
 		    cache - outbox;
 	if (d->settings && residual > 0)
 		more += (double)d->settings->residual_bytes - residual;
+	if (d->settings && kept > 0)
+		more += (double)d->settings->kept_bytes - kept;
 	if (bytes < LEAST_FREE)
 		cmd_doctor_add(d, "disk", CMD_DOCTOR_FAULT, CMD_FAILED,
 		    "make room, or set cache_bytes lower",
@@ -264,7 +279,8 @@ check_disk(struct cmd_doctor *d)
 		    free_bytes / MIB);
 	else if (more > free_bytes)
 		cmd_doctor_add(d, "disk", CMD_DOCTOR_NOTE, 0, NULL,
-		    "%.0f MiB are free; cache_bytes, outbox_bytes and residual_bytes would allow "
+		    "%.0f MiB are free; cache_bytes, outbox_bytes, residual_bytes and kept_bytes "
+		    "would allow "
 		    "%.0f MiB more than is held now",
 		    free_bytes / MIB, more / MIB);
 	else

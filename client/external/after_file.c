@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "program_state.h"
 #include "wild.h"
 
 struct after {
@@ -149,4 +150,34 @@ after_file_take(struct work *w, int directory, const struct report_file *report,
 	}
 	free(files);
 	return e;
+}
+
+/* --- what it wants kept */
+
+static enum err
+read_file(const void *context, void *out, size_t len, uint64_t at)
+{
+	return file_pread(*(const int *)context, out, len, at);
+}
+
+enum err
+after_file_keep(
+    const struct work *w, int directory, const char *home, uint64_t max_bytes, struct why *why)
+{
+	struct why inner = {""};
+	struct stat st;
+	int fd;
+	enum err e = wild_open(&fd, directory, AFTER_FILE_KEEP, INT64_MAX, &inner);
+
+	if (e == ERR_NOTFOUND)
+		return ERR_OK;
+	if (!e && fstat(fd, &st) != 0)
+		e = err_errno(&inner, "stat");
+	if (!e) {
+		const struct program_state_source source = {read_file, &fd, (uint64_t)st.st_size};
+		e = program_state_keep(w, home, max_bytes, &source, &inner);
+	}
+	if (fd >= 0)
+		close(fd);
+	return e ? err_set(why, e, AFTER_FILE_KEEP ": %.200s", inner.text) : ERR_OK;
 }

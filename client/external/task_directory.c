@@ -13,6 +13,7 @@
 #include "hash.h"
 #include "hex.h"
 #include "identity.h"
+#include "program_state.h"
 #include "scaffold.h"
 #include "task_file.h"
 #include "tensors_file.h"
@@ -22,6 +23,7 @@
 #define COPY_BLOCK (256u << 10)
 #define BASE "base.safetensors"
 #define EXAMPLES "examples.safetensors"
+#define KEPT "kept.safetensors"
 #define LOCAL "local.safetensors"
 #define VARIATES "variates.safetensors"
 #define VALIDATION "validation.safetensors"
@@ -302,7 +304,11 @@ reads_itself(const struct task_directory_options *from)
 
 /* Paths; "" without. */
 struct own_files {
-	char local[PATH_MAX], variates[PATH_MAX], validation[PATH_MAX], share[PATH_MAX];
+	char local[PATH_MAX], variates[PATH_MAX], validation[PATH_MAX], share[PATH_MAX],
+	    kept[PATH_MAX];
+	/* As in a task_file. */
+	char kept_model[65];
+	uint64_t kept_round, kept_bytes;
 };
 
 /* Indices for a program with data of its own. */
@@ -327,8 +333,42 @@ write_indices(const struct task_directory *d, const struct task_directory_option
 	return e;
 }
 
+/* --- what its program kept */
+
+/* A copy: what counts stays the agent's. One that is damaged is gone, and the job goes on without it. */
 static enum err
-write_own(const struct task_directory *d, const struct task_directory_options *from,
+write_kept(struct task_directory *d, const struct task_directory_options *from,
+    struct own_files *own, struct why *why)
+{
+	struct kept k;
+	int fd;
+	enum err e = program_state_open(&k, from->work, from->kept_home, &d->lost);
+
+	own->kept_bytes =
+	    program_state_room(from->work, from->kept_home, from->settings->kept_bytes);
+	if (e == ERR_NOTFOUND)
+		d->lost.text[0] = '\0';
+	if (e == ERR_NOTFOUND || e == ERR_CORRUPT)
+		return ERR_OK;
+	if (e)
+		return err_set(why, e, "%.200s", d->lost.text);
+	own->kept_round = k.file.round;
+	hex_encode(own->kept_model, k.file.base, sizeof(k.file.base));
+	e = identity_path(own->kept, d->path, KEPT, why);
+	if (!e)
+		e = wild_create(&fd, d->fd, KEPT, why);
+	if (!e) {
+		e = program_state_copy(&k, fd, why);
+		close(fd);
+	}
+	kept_close(&k);
+	return e;
+}
+
+/* --- all of that */
+
+static enum err
+write_own(struct task_directory *d, const struct task_directory_options *from,
     struct own_files *own, struct why *why)
 {
 	const struct work *w = from->work;
@@ -344,6 +384,8 @@ write_own(const struct task_directory *d, const struct task_directory_options *f
 		if (!e)
 			e = write_tensors(d, VARIATES, w, false, why);
 	}
+	if (!e)
+		e = write_kept(d, from, own, why);
 	return e ? e : write_indices(d, from, own, why);
 }
 
@@ -353,8 +395,8 @@ static enum err
 fill(struct task_directory *d, const struct task_directory_options *from, struct why *why)
 {
 	char examples[PATH_MAX] = "", base[PATH_MAX];
-	struct own_files own = {"", "", "", ""};
-	const struct task_file task = {.work = from->work,
+	struct own_files own = {.local = ""};
+	struct task_file task = {.work = from->work,
 	    .data = from->data,
 	    .device = from->device,
 	    .threads = from->settings->threads,
@@ -365,7 +407,9 @@ fill(struct task_directory *d, const struct task_directory_options *from, struct
 	    .local = own.local,
 	    .variates = own.variates,
 	    .validation = own.validation,
-	    .share = own.share};
+	    .share = own.share,
+	    .kept = own.kept,
+	    .kept_model = own.kept_model};
 	/* Of an external set nothing was read. */
 	enum err e = from->train->dims > 0 ? give_examples(d, from, examples, why) : ERR_OK;
 
@@ -373,6 +417,8 @@ fill(struct task_directory *d, const struct task_directory_options *from, struct
 		e = give_base(d, from->work, base, why);
 	if (!e)
 		e = write_own(d, from, &own, why);
+	task.kept_round = own.kept_round;
+	task.kept_bytes = own.kept_bytes;
 	if (!e)
 		e = task_file_write(d->fd, &task, why);
 	if (!e)

@@ -27,6 +27,7 @@ struct task_directory {
 		char id[65]; /* its hash */
 		struct stat stat;
 	} base, examples;
+	struct why lost; /* why the program is not given what it kept; "": it is, or kept nothing */
 };
 
 /* What a program that stays is given, made anew: may be changed, and read. `path`s are resolved. */
@@ -47,6 +48,7 @@ struct task_directory_options {
 	const struct settings *settings;
 	const struct settings_data *data; /* what the owner says of the data set; may be NULL */
 	struct task_directory_place place;
+	const char *kept_home; /* where programs' states are (program_state.h) */
 	const uint8_t *device; /* 32 bytes */
 	double seconds; /* time budget; <= 0: none */
 	uint64_t all; /* the two were drawn of so many examples; 0: they were not */

@@ -81,6 +81,13 @@ put_keys(struct json *doc, const struct task_file *f)
 	add_text(doc, "variates", f->variates);
 	add_text(doc, "validation", f->validation);
 	add_text(doc, "share", f->share);
+	add_text(doc, "kept", f->kept);
+	if (*f->kept) {
+		json_add_u64(doc, "kept_round", f->kept_round);
+		json_add_string(doc, "kept_model", f->kept_model);
+	}
+	json_add_u64(
+	    doc, "kept_bytes", f->kept_bytes < JSON_INT_MAX ? f->kept_bytes : JSON_INT_MAX);
 	if (f->seconds > 0)
 		json_add_double(doc, "seconds", f->seconds);
 	char device[65];

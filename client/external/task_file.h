@@ -13,6 +13,10 @@ struct task_file {
 	double seconds; /* time budget; <= 0: none is told */
 	const char *examples, *base; /* paths */
 	const char *local, *variates, *validation, *share; /* paths; "": there are none */
+	/* What the program kept of an earlier task: its path; "": nothing. Of that task the round, and the model that it began with. */
+	const char *kept, *kept_model;
+	uint64_t kept_round;
+	uint64_t kept_bytes; /* that it may want kept */
 };
 
 /* Makes it in the open directory. */

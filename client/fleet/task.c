@@ -10,6 +10,7 @@
 #include "finish.h"
 #include "hash.h"
 #include "hex.h"
+#include "program_state.h"
 #include "scaffold.h"
 #include "training.h"
 
@@ -53,10 +54,25 @@ replace(void *to, void *from)
 	memset(from, 0, sizeof(new));
 }
 
+/* What its program keeps lies there, as in a home of the device's own. */
+static bool
+kept_home(char out[PATH_MAX], const struct fleet_shop *s, const struct fleet_task *t)
+{
+	int n =
+	    snprintf(out, PATH_MAX, "%s/state%zu", fleet_slots_scratch(s->slots), t->device + 1);
+
+	return n > 0 && n < PATH_MAX;
+}
+
 void
 fleet_task_accepted(const struct fleet_shop *s, struct fleet_task *t)
 {
+	char home[PATH_MAX];
+
 	replace(&s->memories[t->device].residual, &t->after.residual);
+	/* Without the disk's help the simulation goes on, with what was in force. */
+	if (s->programs && kept_home(home, s, t))
+		(void)!program_state_accept(home, t->id, NULL);
 }
 
 void
@@ -142,8 +158,7 @@ load_variates(const struct fleet_shop *s, const struct fleet_task *t, struct wor
 
 /* A program reads the task as the coordinator would have sent it, and the model's file. */
 static enum err
-write_message(
-    const struct fleet_shop *s, const struct fleet_task *t, struct work *w, struct why *why)
+write_message(const struct fleet_shop *s, struct fleet_task *t, struct work *w, struct why *why)
 {
 	struct task *task = &w->task;
 	uint8_t digest[HASH_LEN];
@@ -154,6 +169,7 @@ write_message(
 	    name, sizeof(name), "%s %llu %zu", s->job_hex, (unsigned long long)t->round, t->device);
 	hash_sha256(digest, name, (size_t)n);
 	hex_encode(task->task, digest, 16);
+	memcpy(t->id, task->task, sizeof(t->id));
 	buf_init(&text, 2u << 20);
 	enum err e = messages_task_encode(&text, task);
 	w->text = e ? NULL : strdup(buf_str(&text));
@@ -260,6 +276,17 @@ fail(struct fleet_task *t, const struct trainer_out *out, enum err e)
 	    (int)(end - from < 140 ? end - from : 140), out->log + from);
 }
 
+/* The device's last task is over, whatever became of it. */
+static void
+begin_keeping(const struct fleet_shop *s, const struct fleet_task *t, char home[PATH_MAX])
+{
+	struct fleet_memory *m = &s->memories[t->device];
+
+	if (kept_home(home, s, t))
+		program_state_refuse(home, m->task);
+	memcpy(m->task, t->id, sizeof(m->task));
+}
+
 /* A builtin trainer's settings hold no limits of an owner. */
 static enum err
 run(const struct fleet_shop *s, struct fleet_task *t, struct work *w)
@@ -277,10 +304,14 @@ run(const struct fleet_shop *s, struct fleet_task *t, struct work *w)
 	if (!e)
 		e = data_hand_init(&given, &w->task, id, &hand.train, &hand.validation);
 	slot->data = hand.from;
+	char kept[PATH_MAX] = "";
+	if (s->programs)
+		begin_keeping(s, t, kept);
 	struct trainer_in in = {.work = w,
 	    .settings = s->settings,
 	    .data = &slot->data,
 	    .home = slot->home,
+	    .kept_home = kept,
 	    .device = id,
 	    .spawner = slot->programs ? &slot->spawner : NULL,
 	    .companions = slot->programs ? &slot->companions : NULL,

@@ -22,6 +22,8 @@ struct fleet_memory {
 	float *residual; /* what encoding lost so far */
 	float *own; /* control variate */
 	uint8_t *local; /* the tensors that stay on the device, one behind the other */
+	char task
+	    [33]; /* the program's last one, "" before the first: what it wanted kept is in a file of that name */
 };
 
 /* What all devices of a simulation have in common. The pointers are the caller's. */
@@ -83,6 +85,7 @@ struct fleet_task {
 	double measured_loss, measured_accuracy; /* of the base */
 	double own; /* the monitor's own metric; NaN: not reported */
 	struct fleet_memory after; /* what it keeps once the delta is taken */
+	char id[33]; /* of a program's task, in hex */
 	bool hostile_done;
 };
 

@@ -171,6 +171,7 @@ static const struct ini_key limits_keys[] = {
     {"cache_bytes", set_bytes, IN(settings, cache_bytes), 1024, LARGEST, .fallback = "2G"},
     {"outbox_bytes", set_bytes, IN(settings, outbox_bytes), 1024, LARGEST, .fallback = "2G"},
     {"residual_bytes", set_bytes, IN(settings, residual_bytes), 1024, LARGEST, .fallback = "2G"},
+    {"kept_bytes", set_bytes, IN(settings, kept_bytes), 0, LARGEST, .fallback = "256M"},
     {"examples_bytes", set_bytes, IN(settings, examples_bytes), 1024, LARGEST, .fallback = "4G"},
     {"seconds_per_round", set_real, IN(settings, seconds_per_round), 1, 10000000000, .fallback = NULL},
     {"epochs", ini_number, IN(settings, epochs), 1, 1000000, .fallback = NULL},

@@ -41,10 +41,28 @@ static const struct row {
     {{.kind = DEVICEFILE_VARIATE, .count = 2, .round = 0x0102}, 24, 8,
 	"RVV1\0\0\0\0\2\1\0\0\0\0\0\0\2\0\0\0\0\0\0"},
     {{.kind = DEVICEFILE_LOCAL, .count = 5}, 16, 5, "RVL1\1\0\0\0\5\0\0\0\0\0\0"},
+    {{.kind = DEVICEFILE_KEPT,
+	 .count = 7,
+	 .round = 0x0102,
+	 .serial = 0x0304,
+	 .job = "0123456789abcde",
+	 .task = "ABCDEFGHIJKLMNO",
+	 .base = "0123456789012345678901234567890",
+	 .table = "abcdefghijabcdefghijabcdefghija",
+	 .trainer = "lora"},
+	192, 7,
+	"RVK1\0\0\0\0\7\0\0\0\0\0\0\0"
+	"0123456789abcde\0"
+	"ABCDEFGHIJKLMNO\0"
+	"\2\1\0\0\0\0\0\0\4\3\0\0\0\0\0\0"
+	"0123456789012345678901234567890\0"
+	"abcdefghijabcdefghijabcdefghija\0"
+	"lora\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
+	"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"},
 };
 
 #define ROWS (sizeof(rows) / sizeof(*rows))
-#define LONGEST 128
+#define LONGEST 256
 
 /* The whole file of a row; its length. */
 static size_t
@@ -102,7 +120,7 @@ wrong_heads(void **state)
 	static const struct {
 		size_t row, at;
 	} wrong[] = {{0, 4}, {0, 7}, {0, 8}, {0, 15}, {0, 48}, {0, 63}, {1, 4}, {1, 16}, {1, 23},
-	    {2, 5}, {2, 8}, {2, 15}};
+	    {2, 5}, {2, 8}, {2, 15}, {3, 4}, {3, 8}, {3, 128}, {3, 132}, {3, 191}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {

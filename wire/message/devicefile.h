@@ -11,25 +11,34 @@
  * SHA-256 of both.
  */
 #define DEVICEFILE_HASH 32
-#define DEVICEFILE_HEAD_MAX 64
+#define DEVICEFILE_HEAD_MAX 192
+#define DEVICEFILE_NAME_MAX 64
 
 enum devicefile_kind {
 	DEVICEFILE_RESIDUAL, /* RVE1: what encoding took from the job's deltas; f32 */
 	DEVICEFILE_VARIATE, /* RVV1: the device's control variate; f32 */
 	DEVICEFILE_LOCAL, /* RVL1: the values of tensors that never leave it; bytes */
+	DEVICEFILE_KEPT, /* RVK1: what a program of the owner's keeps of its own; bytes of a model file */
 };
 
 struct devicefile {
 	enum devicefile_kind kind;
 	uint64_t count;
-	uint64_t round; /* variate */
-	uint8_t job[16], task[16]; /* residual */
+	uint64_t round; /* variate, kept */
+	uint8_t job[16], task[16]; /* residual, kept */
+	/* Kept: by which program, and to what it belongs. */
+	uint64_t serial; /* rises with each that a device makes of the job */
+	uint8_t base[32]; /* id of the model that the task began with */
+	uint8_t table[32]; /* hash of that model's tensor table: names, types and shapes */
+	char trainer[DEVICEFILE_NAME_MAX];
 	/* Local: from before it ended with a hash. devicefile_encode pays no heed to it. */
 	bool unhashed;
 };
 
 /* Bytes of a head, behind which the body lies. A multiple of 8. */
 size_t devicefile_head(enum devicefile_kind kind);
+/* Its word: "residual", "variate", "local", "kept". */
+const char *devicefile_name(enum devicefile_kind kind);
 /* Bytes of a whole file; 0 if there can be none of that size. */
 uint64_t devicefile_bytes(enum devicefile_kind kind, uint64_t count);
 /* Its head: devicefile_head bytes. The hash goes behind the body. */
