@@ -9,6 +9,7 @@ from . import Error
 
 NAME = "librivulet.so.1"
 OK, TIMEOUT, STOPPED, INVALID, LIMIT = range(5)
+NOTFOUND, CORRUPT = 7, 9
 STATE = 12
 CANCEL = ctypes.CFUNCTYPE(c_int, c_void_p)
 EVENT = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p)
@@ -113,6 +114,12 @@ _CALLS = [
     ("rivulet_hold", c_void_p, [_HANDLE]),
     ("rivulet_release", None, [c_void_p]),
     ("rivulet_count", c_int, [_HANDLE, c_int, c_double, c_uint64, c_uint64]),
+    ("rivulet_keep", c_int, [_HANDLE, c_char_p, c_size_t]),
+    (
+        "rivulet_kept",
+        c_int,
+        [_HANDLE, POINTER(c_void_p), POINTER(c_size_t), POINTER(c_uint64), POINTER(c_char_p)],
+    ),
     ("rivulet_submit", c_int, [_HANDLE, POINTER(Result)]),
     ("rivulet_abort", c_int, [_HANDLE, c_char_p, c_char_p]),
     ("rivulet_why", c_char_p, [_HANDLE]),
@@ -227,6 +234,22 @@ class Handle:
         code = self.library.rivulet_can(self._at, feature.encode())
         if code != OK:
             raise self.error(code)
+
+    def keep(self, data: bytes) -> None:
+        """Keeps a model file's bytes for the next task of the job."""
+        code = self.library.rivulet_keep(self._at, data, len(data))
+        if code != OK:
+            raise self.error(code)
+
+    def kept(self) -> Optional[Tuple[bytes, int, str]]:
+        """Such bytes, the round of the task that kept them, and the model that it began with; None: there are none."""
+        data, size, number, model = c_void_p(), c_size_t(), c_uint64(), c_char_p()
+        code = self.library.rivulet_kept(self._at, byref(data), byref(size), byref(number), byref(model))
+        if code in (NOTFOUND, CORRUPT):  # of what is lost the library has told
+            return None
+        if code != OK:
+            raise self.error(code)
+        return ctypes.string_at(data, size.value), number.value, (model.value or b"").decode()
 
     def hold(self, size: int) -> Any:
         """The memory of the task's tensors as a ctypes array of `size` bytes, released when the last view of it dies.

@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from . import Error, _library, safetensors
+from . import Error, _library, _state, safetensors
 from ._signals import Signals
 
 GO_ON, DEADLINE, CANCEL = range(3)
@@ -111,6 +111,13 @@ class Hand:
 
     def variates(self) -> Dict[str, Any]:
         return {}
+
+    def keep(self, state: Any) -> None:
+        """For the next task of the job. ValueError: it is nothing that can be kept; Error: "limit", "io"."""
+        raise NotImplementedError
+
+    def kept(self) -> _state.Kept:
+        raise NotImplementedError
 
     def has_agent(self) -> bool:
         """Did `rivulet run` start this program?"""
@@ -233,6 +240,12 @@ class LibraryHand(Hand):
 
     def validation(self, examples: Optional[int]) -> Any:
         return self._source.handle.validation(self._source.count if examples is None else examples)
+
+    def keep(self, state: Any) -> None:
+        self._source.handle.keep(_state.dump(state))
+
+    def kept(self) -> _state.Kept:
+        return _state.Kept(*(self._source.handle.kept() or ()))
 
     def submit(self, figures: Figures, after: Dict[str, Any]) -> Tuple[bool, str]:
         by_name = {part.name: part for part in self.parts}
@@ -464,6 +477,14 @@ class DirectoryHand(Hand):
 
     def variates(self) -> Dict[str, Any]:
         return safetensors.load(self._task["variates"]) if self._task.get("variates") else {}
+
+    def keep(self, state: Any) -> None:
+        if "kept_bytes" not in self._task:
+            raise Error("the agent that started this program is of an older version: it keeps nothing", "state")
+        _state.write(self._path("keep.safetensors"), state, int(self._task["kept_bytes"]))
+
+    def kept(self) -> _state.Kept:
+        return _state.of_file(self._task.get("kept"), self._task)
 
     def has_agent(self) -> bool:
         return True

@@ -166,11 +166,8 @@ def contents(value: Any) -> Tuple[str, Tuple[int, ...], memoryview]:
     return word, shape, memoryview(a.reshape(-1).view(numpy.uint8))
 
 
-def save(path: str, tensors: Mapping[str, Any], metadata: Optional[Mapping[str, str]] = None) -> None:
-    """Writes numpy arrays or torch tensors by name, in the order given; the file appears whole or not at all.
-
-    ValueError: a type that the format does not have; OSError: it cannot be written.
-    """
+def _pieces(tensors: Mapping[str, Any], metadata: Optional[Mapping[str, str]]) -> List[Any]:
+    """What a file is made of, one behind the other."""
     parts = [(name, *contents(value)) for name, value in tensors.items()]
     header: Dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     at = 0
@@ -179,8 +176,21 @@ def save(path: str, tensors: Mapping[str, Any], metadata: Optional[Mapping[str, 
         at += data.nbytes
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % ALIGN)
+    return [struct.pack("<Q", len(text)) + text, *(data for _, _, _, data in parts)]
+
+
+def dump(tensors: Mapping[str, Any], metadata: Optional[Mapping[str, str]] = None) -> bytes:
+    """The bytes of the file that `save` writes."""
+    return b"".join(_pieces(tensors, metadata))
+
+
+def save(path: str, tensors: Mapping[str, Any], metadata: Optional[Mapping[str, str]] = None) -> None:
+    """Writes numpy arrays or torch tensors by name, in the order given; the file appears whole or not at all.
+
+    ValueError: a type that the format does not have; OSError: it cannot be written.
+    """
+    pieces = _pieces(tensors, metadata)
     with open(path + ".part", "wb") as f:
-        f.write(struct.pack("<Q", len(text)) + text)
-        for _, _, _, data in parts:
-            f.write(data)
+        for piece in pieces:
+            f.write(piece)
     os.replace(path + ".part", path)

@@ -50,6 +50,7 @@ class Task:
         self._examples: Any = None
         self._noted: Dict[str, Any] = {}  # arguments of submit
         self._validation: Any = None
+        self._kept: Any = None
 
     def __repr__(self) -> str:
         return "<rivulet.Task %s of job %s, round %d>" % (self.id[:8], self.job[:8], self.round)
@@ -250,6 +251,41 @@ class Task:
         metrics = {**self._noted.get("metrics", {}), **figures.get("metrics", {})}
         self._noted.update({name: value for name, value in figures.items() if value is not None}, metrics=metrics)
 
+    # --- What it leaves for the next
+
+    def keep(self, state: Any) -> None:
+        """Keeps something of this device's own for its next task of the job: an optimizer, or any nesting of dicts, lists, tuples,
+        numbers, texts, torch tensors and numpy arrays. In force once this task's delta is accepted, and gone with one that is
+        refused or a task that is given back. Called again, the last one counts.
+
+        ValueError: what cannot be kept is named; Error with code "limit": more than the device's kept_bytes leaves room for. The task
+        and what was kept before are as they were then. Error with code "state" in a task that evaluates.
+        """
+        hand = self._in_hand()
+        if self.kind == "evaluate":
+            raise Error("a task that evaluates keeps nothing", "state")
+        hand.keep(state)
+
+    def kept(self) -> Any:
+        """What is in force for this job on this device: what `keep` was given in the last task of it whose delta was accepted, as a copy
+        of the caller's own; of what has a ``state_dict`` that. None: nothing is."""
+        return self._kept_state().state()
+
+    @property
+    def kept_model(self) -> str:
+        """The `model` of the task that kept it; "" if nothing is in force."""
+        return self._kept_state().model
+
+    @property
+    def kept_round(self) -> int:
+        """The round of that task; 0 if nothing is in force."""
+        return self._kept_state().round
+
+    def _kept_state(self) -> Any:
+        if self._kept is None:
+            self._kept = self._in_hand().kept()
+        return self._kept
+
     # --- Its end
 
     def submit(
@@ -313,7 +349,7 @@ class Task:
 
     def _forget(self) -> None:
         """The next model needs the memory of this one, as far as nobody looks at it."""
-        self._tensors, self._examples = {}, None
+        self._tensors, self._examples, self._kept = {}, None, None
         self._parts.clear()
 
     def _in_hand(self) -> sources.Hand:
