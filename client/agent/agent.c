@@ -275,10 +275,6 @@ give_back(struct agent *a, const struct why *why)
 	if (all >= TRAINER_LOG_MAX)
 		log += all + 1 - TRAINER_LOG_MAX;
 	snprintf(text, sizeof(text), "%s%s%s", why->text, *log ? "\n" : "", log);
-	/* It is not asked for such jobs again. */
-	if (a->out.abort == ABORT_NO_FIGURES)
-		messages_offer_set_figures(
-		    device_offer(a->r), device_task(a->r)->task.recipe.trainer, false);
 	return device_abort(a->r, abort_cause(a), text);
 }
 

@@ -101,7 +101,7 @@ ask_offer(struct rivulet *r, const struct rivulet_options *options, struct why *
 	o->codec_count = put_names(o->codecs, codec_names());
 	o->layer_count = put_names(o->layers, net_spec_type_names());
 	o->feature_count = put_names(o->features, recipe_feature_names());
-	/* A loop of the owner's has no way to give them. */
+	/* A loop of the owner's gives none unless it says so: rivulet_can. */
 	o->says_figures = true;
 	return put_loop(o, options, why);
 }

@@ -40,6 +40,9 @@ device_abort(struct rivulet *r, struct abort_cause cause, const char *log)
 {
 	if (!r->has_work)
 		return handle_error(err_set(&r->why, ERR_STATE, "no task in hand"));
+	/* It is not asked for such jobs again. */
+	if (cause.reason == ABORT_NO_FIGURES)
+		messages_offer_set_figures(r->offer, r->work.task.recipe.trainer, false);
 	enum err e = send_abort(r, r->work.task.task, cause, log, &r->why);
 	handle_failed(r, r->work.task.job, cause.reason, handle_worked(r));
 	handle_drop(r);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "counts.h"
 #include "hex.h"
 #include "home.h"
 #include "program_state.h"
@@ -157,6 +158,8 @@ drop_state(struct rivulet *r)
 		program_state_refuse(r->home, r->work.task.task);
 	free(r->kept);
 	r->kept = NULL;
+	counts_free(r->counts);
+	r->counts = NULL;
 }
 
 void

@@ -55,6 +55,7 @@ struct rivulet {
 	double stop_at; /* backoff_now(): training should end then */
 	struct rivulet_task task; /* what the caller sees of it */
 	struct rivulet_tensor *tensors; /* of task */
+	struct counts *counts; /* of its evaluation; NULL: none were given */
 	void *kept; /* what rivulet_kept gave of it; NULL: nothing yet */
 	char kept_model[65];
 	struct eligibility *eligibility; /* NULL: the owner has no rules */

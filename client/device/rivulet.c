@@ -1,11 +1,13 @@
 #include "rivulet.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "allowance.h"
 #include "ask.h"
+#include "counts.h"
 #include "device.h"
 #include "finish.h"
 #include "handle_inside.h"
@@ -165,6 +167,49 @@ rivulet_next(struct rivulet *r, double timeout_s, const struct rivulet_task **ta
 	return rc;
 }
 
+/* An evaluation that found a number has them, where the job asks for some. */
+static enum err
+put_counts(struct rivulet *r, struct report *report)
+{
+	const struct recipe *recipe = &r->work.task.recipe;
+	bool seen =
+	    report->has_evaluate && !(isnan(report->eval_loss) && isnan(report->eval_accuracy));
+
+	if (!seen || !figure_set_any(&recipe->figures))
+		return ERR_OK;
+	if (!r->counts)
+		return err_set(&r->why, ERR_INVALID,
+		    "the job asks for evaluate.figures: rivulet_figures gives them");
+	report->counts = r->counts;
+	return counts_check(r->counts, report->eval_examples, &r->why);
+}
+
+int
+rivulet_figures(struct rivulet *r, const char *evaluate)
+{
+	const struct recipe *recipe = &r->work.task.recipe;
+	struct counts *counts = NULL;
+	struct buf text;
+
+	if (!r->has_work)
+		return handle_error(err_set(&r->why, ERR_STATE, "no task in hand"));
+	buf_init(&text, REPORT_MAX);
+	enum err e = buf_printf(&text, "{\"evaluate\":%s}", evaluate);
+	if (e)
+		err_set(&r->why, e, "the counts are longer than a report's %d bytes", REPORT_MAX);
+	else
+		e = messages_report_counts(&counts, &recipe->figures, recipe->data.class_count,
+		    buf_str(&text), text.len, &r->why);
+	buf_deinit(&text);
+	if (!e && !counts && figure_set_any(&recipe->figures))
+		e = err_set(&r->why, ERR_INVALID, "evaluate has neither accuracy nor loss");
+	if (e)
+		return handle_error(e);
+	counts_free(r->counts);
+	r->counts = counts;
+	return RIVULET_OK;
+}
+
 int
 rivulet_count(struct rivulet *r, int kind, double loss_count, uint64_t labels, uint64_t right)
 {
@@ -190,6 +235,8 @@ rivulet_submit(struct rivulet *r, const struct rivulet_result *result)
 
 	bool evaluates = r->has_work && r->work.task.kind == TASK_EVALUATE;
 
+	if (!e && r->has_work)
+		e = put_counts(r, &report);
 	if (!e)
 		finish_count(&f, &report, r->counted);
 	if (evaluates)
@@ -277,6 +324,13 @@ rivulet_can(struct rivulet *r, const char *feature)
 {
 	struct offer *o = r->offer;
 
+	if (strcmp(feature, RECIPE_FEATURE_FIGURES) == 0) {
+		for (size_t i = 0; i < o->trainer_count; i++)
+			messages_offer_set_figures(o, o->trainers[i], true);
+		for (size_t i = 0; i < o->evaluator_count; i++)
+			messages_offer_set_figures(o, o->evaluators[i], true);
+		return RIVULET_OK;
+	}
 	if (strcmp(feature, RECIPE_FEATURE_MAX_EXAMPLES) != 0)
 		return handle_error(err_set(
 		    &r->why, ERR_INVALID, "no feature \"%.40s\" for a program to have", feature));

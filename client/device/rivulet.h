@@ -165,8 +165,9 @@ int rivulet_validation(struct rivulet *r, uint64_t examples, uint32_t *indices, 
  * (aggregate.max_examples): kind RIVULET_TRAIN, to train on, drawn anew in each round; RIVULET_EVALUATE, of the validation share. All of
  * them where there is no need to draw. Ascending from 0; *count as in rivulet_validation. */
 int rivulet_share(struct rivulet *r, uint64_t examples, int kind, uint32_t *indices, size_t *count);
-/* Says that this program does what a feature asks of it ("max-examples": it works on what rivulet_share gives), so that it is given
- * such jobs. Before rivulet_next. RIVULET_INVALID: not a feature that a program can have. */
+/* Says that this program does what a feature asks of it ("max-examples": it works on what rivulet_share gives; "figures": it gives
+ * rivulet_figures what the job's evaluate.figures asks for), so that it is given such jobs. Before rivulet_next. RIVULET_INVALID: not a feature
+ * that a program can have. */
 int rivulet_can(struct rivulet *r, const char *feature);
 /* The one block of memory that holds every tensor of the task in hand now belongs to the caller too: it stays after the task, until
  * rivulet_release, which comes after the task. Once per task; NULL without a task or the second time. */
@@ -185,6 +186,11 @@ int rivulet_submit(struct rivulet *r, const struct rivulet_result *result);
  * RIVULET_UNCOUNTED: it stands as rivulet_submit gets it. RIVULET_INVALID for what cannot be, RIVULET_STATE without a task. */
 #define RIVULET_UNCOUNTED UINT64_MAX
 int rivulet_count(struct rivulet *r, int kind, double loss_count, uint64_t labels, uint64_t right);
+/* What the evaluation of the task in hand counted, as the text of a report's "evaluate" (wire/FORMAT.md, Report): examples, accuracy or loss, and
+ * the counts of each figure that evaluate.figures asks for. rivulet_submit sends the counts, and wants as many examples in result->evaluate.
+ * Called again, the last one counts. RIVULET_INVALID: something is missing or contradicts itself. Of a job that asks for no figures
+ * nothing is read. A loop that cannot give them says so: rivulet_abort with "no-figures", and such jobs are not offered to it again. */
+int rivulet_figures(struct rivulet *r, const char *evaluate);
 /* Keeps `size` bytes for this device's next task of the job: an optimizer's state, say. They are a safetensors file of at most 1 MiB of header, with
  * what is no tensor as a string of its __metadata__. Durable when this returns; in force once the delta of the task in hand is accepted,
  * gone with one that is refused or a task that is given back. Called again, the last one counts. RIVULET_LIMIT: more than [limits]

@@ -63,6 +63,8 @@ def reason_of(error: Optional[BaseException], last: bool = False) -> Tuple[str, 
         return "not-finite", text
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return "out-of-memory", text
+    if isinstance(error, Error) and error.code == "no-figures":
+        return error.code, text
     if isinstance(error, Error) and error.code == "io":
         return "disk-full" if "No space left" in str(error) else "disk-failed", text
     return "trainer-failed", text

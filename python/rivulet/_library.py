@@ -114,6 +114,7 @@ _CALLS = [
     ("rivulet_hold", c_void_p, [_HANDLE]),
     ("rivulet_release", None, [c_void_p]),
     ("rivulet_count", c_int, [_HANDLE, c_int, c_double, c_uint64, c_uint64]),
+    ("rivulet_figures", c_int, [_HANDLE, c_char_p]),
     ("rivulet_keep", c_int, [_HANDLE, c_char_p, c_size_t]),
     (
         "rivulet_kept",
@@ -232,6 +233,12 @@ class Handle:
     def can(self, feature: str) -> None:
         """Says that this program does what a feature asks of it."""
         code = self.library.rivulet_can(self._at, feature.encode())
+        if code != OK:
+            raise self.error(code)
+
+    def figures(self, evaluate: str) -> None:
+        """The counts of the task's evaluation."""
+        code = self.library.rivulet_figures(self._at, evaluate.encode())
         if code != OK:
             raise self.error(code)
 

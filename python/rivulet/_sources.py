@@ -59,6 +59,7 @@ class Figures(NamedTuple):
     metrics: List[Tuple[str, float]]
     trained: Optional[Counted] = None
     evaluated: Optional[Counted] = None
+    counts: Optional[Dict[str, Any]] = None  # of the evaluation, as its report has them
 
 
 class Facts(NamedTuple):
@@ -150,6 +151,12 @@ class Source:
 
     def close(self) -> None:
         """Nothing is in hand afterwards. May be called twice."""
+
+
+def _evaluated(figures: Figures) -> Dict[str, Any]:
+    """An evaluation, as a report has it."""
+    words = zip(("examples", "loss", "accuracy"), figures.evaluate or ())
+    return {name: value for name, value in words if not math.isnan(value)}
 
 
 def held_of(examples: int, share: float) -> int:
@@ -252,9 +259,11 @@ class LibraryHand(Hand):
         for name, value in after.items():
             copy_into(by_name[name], value)
         words = figures._replace(optimizer=OPTIMIZERS.index(figures.optimizer))._asdict()  # type: ignore[arg-type]
-        evaluate, metrics = words.pop("evaluate"), words.pop("metrics")
+        evaluate, metrics, counts = words.pop("evaluate"), words.pop("metrics"), words.pop("counts")
         handle = self._source.handle
         counted = (words.pop("trained"), words.pop("evaluated"))
+        if counts:
+            handle.figures(json.dumps({**_evaluated(figures), **counts}))
         with self._source.signals.blocking():
             for kind, sums in enumerate(counted):
                 if sums:
@@ -281,6 +290,7 @@ class LibrarySource(Source):
         data: Optional[str],  # None: an evaluator, with a set of its own
         examples: int,
         kinds: Sequence[str],
+        figures: bool,
         signals: Signals,
     ) -> None:
         self.signals, self.count = signals, examples
@@ -289,6 +299,8 @@ class LibrarySource(Source):
             self.handle = _library.Handle(home, config, trainer, data, examples, bits, signals.cancelled, _tell)
             if data is not None:
                 self.handle.can("max-examples")
+            if figures:
+                self.handle.can("figures")
         self._open = True
 
     def next(self, wait: float) -> Optional[Hand]:
@@ -437,9 +449,7 @@ class DirectoryHand(Hand):
     def submit(self, figures: Figures, after: Dict[str, Any]) -> Tuple[bool, str]:
         report: Dict[str, Any] = {} if self.facts.kind == "evaluate" else self._worked(figures, after)
         if figures.evaluate:
-            words = zip(("examples", "loss", "accuracy"), figures.evaluate)
-            report["evaluate"] = {name: value for name, value in words if not math.isnan(value)}
-            report["evaluate"].update(_counted(figures.evaluated))
+            report["evaluate"] = {**_evaluated(figures), **_counted(figures.evaluated), **(figures.counts or {})}
         if figures.metrics:
             report["metrics"] = dict(figures.metrics)
         self._write_report(report)

@@ -1,7 +1,7 @@
 """What a task keeps for the next one: any nesting of tensors, numbers and texts as one model file, never as code.
 
-Tensors lie in it by name; all else is the JSON text ``__metadata__.state``, where {"$torch": name} or {"$numpy": name} stands for a
-tensor, and {"$tuple": [...]}, {"$dict": [[key, value], ...]}, {"$float": "nan"} for what JSON does not have.
+Tensors lie in it by name; all else is the JSON text ``__metadata__.state``, where {"$torch": name} or {"$numpy": name}
+stands for a tensor, and {"$tuple": [...]}, {"$dict": [[key, value], ...]}, {"$float": "nan"} for what JSON does not have.
 """
 import json
 import math
@@ -75,7 +75,7 @@ class _Packer:
 
 
 def pack(state: Any) -> Tuple[Dict[str, safetensors.Raw], Dict[str, str]]:
-    """Tensors by name, and metadata. What has a ``state_dict`` is kept as that. ValueError names what cannot be kept."""
+    """Tensors by name, and metadata. What has a ``state_dict`` is kept as that. ValueError names what cannot be."""
     packer = _Packer()
     if not isinstance(state, Mapping) and callable(getattr(state, "state_dict", None)):
         state = state.state_dict()
@@ -101,7 +101,8 @@ def write(path: str, state: Any, room: int) -> None:
     """The file, whole or not at all. Error with code "limit": it has more than `room` bytes."""
     data = dump(state)
     if len(data) > room:
-        raise Error("a state of %d bytes, and there is room for %d (the device's kept_bytes)" % (len(data), room), "limit")
+        text = "a state of %d bytes, and there is room for %d (the device's kept_bytes)" % (len(data), room)
+        raise Error(text, "limit")
     with open(path + ".part", "wb") as f:
         f.write(data)
     os.replace(path + ".part", path)

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import Error, safetensors
+from . import _counts as counts
 from . import _failure as failure
 from . import _parts as parts
 from . import _sources as sources
@@ -51,6 +52,7 @@ class Task:
         self._noted: Dict[str, Any] = {}  # arguments of submit
         self._validation: Any = None
         self._kept: Any = None
+        self._counter: Optional[counts.Counter] = None
 
     def __repr__(self) -> str:
         return "<rivulet.Task %s of job %s, round %d>" % (self.id[:8], self.job[:8], self.round)
@@ -245,6 +247,22 @@ class Task:
         self._calls += 1
         self._passed += int(n)
 
+    def count(self, y_true: Any, y_pred: Any) -> None:
+        """Counts examples of the evaluation for what the job's `evaluate.figures` asks for: with the task's own model,
+        before training, or in a task that evaluates. Torch tensors, numpy arrays or lists, a batch or all at once.
+
+        y_true: classes from 0, [n]; of a regression numbers, [n] or [n, outputs]. y_pred: scores, [n, classes], such as
+        the network's outputs or probabilities; or classes, [n], which is enough for "classes" and "confusion"; of a
+        regression predictions. `submit` sends the counts, and of classes examples and accuracy, where it is given none.
+
+        ValueError: a class that there is not, or shapes that do not fit. Error with code "no-figures": what was asked
+        for takes scores; left to itself, that gives the task back, and this program is not offered such jobs again.
+        """
+        self._in_hand()
+        if self._counter is None:
+            self._counter = counts.Counter(self.recipe)
+        self._counter.add(y_true, y_pred)
+
     def note(self, **figures: Any) -> None:
         """Figures for `submit`, by its names, which it takes where it is given none; metrics add up. For adapters to
         training loops that are not the user's own."""
@@ -254,12 +272,12 @@ class Task:
     # --- What it leaves for the next
 
     def keep(self, state: Any) -> None:
-        """Keeps something of this device's own for its next task of the job: an optimizer, or any nesting of dicts, lists, tuples,
-        numbers, texts, torch tensors and numpy arrays. In force once this task's delta is accepted, and gone with one that is
-        refused or a task that is given back. Called again, the last one counts.
+        """Keeps something of this device's own for its next task of the job: an optimizer, or any nesting of dicts, lists,
+        tuples, numbers, texts, torch tensors and numpy arrays. In force once this task's delta is accepted, and gone with
+        one that is refused or a task that is given back. Called again, the last one counts.
 
-        ValueError: what cannot be kept is named; Error with code "limit": more than the device's kept_bytes leaves room for. The task
-        and what was kept before are as they were then. Error with code "state" in a task that evaluates.
+        ValueError: what cannot be kept is named; Error with code "limit": more than the device's kept_bytes leaves room
+        for. The task and what was kept before are as they were then. Code "state": the task evaluates.
         """
         hand = self._in_hand()
         if self.kind == "evaluate":
@@ -267,8 +285,8 @@ class Task:
         hand.keep(state)
 
     def kept(self) -> Any:
-        """What is in force for this job on this device: what `keep` was given in the last task of it whose delta was accepted, as a copy
-        of the caller's own; of what has a ``state_dict`` that. None: nothing is."""
+        """What is in force for this job on this device: what `keep` was given in the last task of it whose delta was
+        accepted, as a copy of the caller's own; of what has a ``state_dict`` that. None: nothing is."""
         return self._kept_state().state()
 
     @property
@@ -363,10 +381,11 @@ class Task:
         if given is None and self._passed:
             counted = self._counted_sums()
             given = (self._allowed(self._passed), self._mean_loss(), self._accuracy())
-        evaluate = _evaluation(given)
+        evaluate = _evaluation(given) or self._evaluated_by_count()
         if not evaluate or evaluate[0] < 1:
             raise ValueError("nothing was evaluated: call task.step(loss, n) for each batch, or give evaluate=")
-        figures = sources.Figures(evaluate[0], 1, 0.0, 0.0, False, "own", 0.0, evaluate, metrics, None, counted)
+        asked = self._counts_of(evaluate)
+        figures = sources.Figures(evaluate[0], 1, 0.0, 0.0, False, "own", 0.0, evaluate, metrics, None, counted, asked)
         _check(figures, self._facts.most)
         return figures
 
@@ -393,6 +412,7 @@ class Task:
             loss = 0.0
         if counted and counted.labels is not None and given.get("trained"):
             accuracy = counted.right / counted.labels if counted.labels else math.nan
+        evaluate = _evaluation(given["evaluate"]) or self._evaluated_by_count()
         figures = sources.Figures(
             examples=examples,
             steps=steps,
@@ -401,10 +421,11 @@ class Task:
             partial=self._partial if given["partial"] is None else bool(given["partial"]),
             optimizer=_optimizer_word(given["optimizer"]),
             normaliser=float(given["normaliser"]),
-            evaluate=_evaluation(given["evaluate"]),
+            evaluate=evaluate,
             metrics=metrics,
             trained=counted,
             evaluated=_sums(given["evaluate"]),
+            counts=self._counts_of(evaluate),
         )
         _check(figures, self._facts.most)
         return figures
@@ -423,6 +444,25 @@ class Task:
     def _mean_loss(self) -> float:
         weight = _number(self._weight)
         return _number(self._loss) / weight if weight else math.nan
+
+    def _evaluated_by_count(self) -> Optional[Tuple[int, float, float]]:
+        """What `count` alone says."""
+        c = self._counter
+        return (c.examples, math.nan, c.right / c.examples) if c and c.classes and c.examples else None
+
+    def _counts_of(self, evaluate: Optional[Tuple[int, float, float]]) -> Optional[Dict[str, Any]]:
+        """What the job asks for beside that evaluation; None: nothing."""
+        c = self._counter or counts.Counter(self.recipe)
+        if evaluate is None or evaluate[0] < 1 or not c.figures or all(map(math.isnan, evaluate[1:])):
+            if c.examples and c.figures:
+                raise ValueError("task.count counted, and no evaluation goes with it: give evaluate= with its loss")
+            return None
+        if not c.examples:
+            text = "the job asks for evaluate.figures (%s), and task.count counted nothing" % ", ".join(c.figures)
+            raise Error(text, counts.NO_FIGURES)
+        if c.examples != evaluate[0]:
+            raise ValueError("task.count counted %d examples, and the evaluation is of %d" % (c.examples, evaluate[0]))
+        return c.members()
 
     def _allowed(self, examples: int) -> int:
         """What was counted, and not said: no more than the job lets a device claim, whatever it worked on."""
@@ -532,6 +572,7 @@ def tasks(
     wait: float = -1.0,
     stop: Optional[Callable[[], bool]] = None,
     kinds: Sequence[str] = ("train",),
+    figures: bool = False,
 ) -> Iterator[Task]:
     """The tasks of this device, one after the other, until SIGTERM or Ctrl-C; for ``for task in rivulet.tasks(...)``.
 
@@ -541,7 +582,8 @@ def tasks(
     arguments are for the first of the three: home and config as in rivulet.h.
 
     rounds: leave after so many tasks; wait: leave when none comes for so many seconds; stop: asked about once a second,
-    leave when it is true; kinds: of tasks, "train" and "evaluate". A program that an agent started has its settings
+    leave when it is true; kinds: of tasks, "train" and "evaluate"; figures: this program counts (`Task.count`) what
+    jobs may ask for by `evaluate.figures`, and so is offered such jobs. A program that an agent started has its settings
     for that: [trainer NAME] kinds.
 
     Error: the library is absent, the home has not joined, the coordinator does not accept this device, ...
@@ -552,7 +594,7 @@ def tasks(
             raise ValueError("a device of its own says what it offers: tasks(trainer=..., data=..., examples=...)")
         if not kinds or not set(kinds) <= set(sources.KINDS):
             raise ValueError("kinds are of %s" % ", ".join(sources.KINDS))
-        return sources.LibrarySource(home, config, trainer, data, examples, kinds, signals)
+        return sources.LibrarySource(home, config, trainer, data, examples, kinds, figures, signals)
 
     return _run(_Loop(make, stop), rounds, wait)
 
