@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optio
 from . import Error, safetensors
 from . import _counts as counts
 from . import _failure as failure
+from . import _optimizer as optimizers
 from . import _parts as parts
 from . import _sources as sources
 from ._signals import Signals
@@ -53,6 +54,7 @@ class Task:
         self._validation: Any = None
         self._kept: Any = None
         self._counter: Optional[counts.Counter] = None
+        self._optimizer: Any = None
 
     def __repr__(self) -> str:
         return "<rivulet.Task %s of job %s, round %d>" % (self.id[:8], self.job[:8], self.round)
@@ -187,6 +189,20 @@ class Task:
         return parts.of_data(data, hand)
 
     # --- The work
+
+    def optimizer(self, params: Any) -> Any:
+        """The job's `local.optimizer` as a torch optimizer whose steps are those of the built-in trainer: SGD with
+        momentum, nesterov and weight decay, Adam or AdamW, at the round's rate (`lr`); `local.clip_norm`, `local.prox` and
+        control variates act on the gradients before each step. Its state begins anew, as the built-in trainer's does;
+        `keep` and ``load_state_dict(task.kept())`` carry it on.
+
+        params: a module, of which what the job freezes is left out, or what torch's optimizers take. `submit` says which
+        optimizer it was, and with momentum or prox its `normaliser`, unless it is told. ValueError: the recipe asks for
+        what torch has not, or gives no rate.
+        """
+        local = self.recipe.get("local", {})
+        self._optimizer = optimizers.make(params, local, self.lr, self)
+        return self._optimizer
 
     def stop_now(self) -> Stop:
         """To be asked between two steps by who does not use `batches`. Costs microseconds."""
@@ -419,8 +435,8 @@ class Task:
             loss=loss,
             accuracy=accuracy,
             partial=self._partial if given["partial"] is None else bool(given["partial"]),
-            optimizer=_optimizer_word(given["optimizer"]),
-            normaliser=float(given["normaliser"]),
+            optimizer=_optimizer_word(given["optimizer"] or self._optimizer),
+            normaliser=float(given["normaliser"]) or self._normaliser(steps),
             evaluate=evaluate,
             metrics=metrics,
             trained=counted,
@@ -463,6 +479,11 @@ class Task:
         if c.examples != evaluate[0]:
             raise ValueError("task.count counted %d examples, and the evaluation is of %d" % (c.examples, evaluate[0]))
         return c.members()
+
+    def _normaliser(self, steps: int) -> float:
+        if self._optimizer is None:
+            return 0.0
+        return optimizers.normaliser(self.recipe.get("local", {}), self.lr, steps)
 
     def _allowed(self, examples: int) -> int:
         """What was counted, and not said: no more than the job lets a device claim, whatever it worked on."""
