@@ -14,11 +14,13 @@
 #include "export.h"
 #include "file.h"
 #include "find.h"
+#include "foreign.h"
 #include "hash.h"
 #include "hex.h"
 #include "modelfile.h"
 #include "network.h"
 #include "num.h"
+#include "personal.h"
 #include "print.h"
 #include "submit.h"
 #include "widen.h"
@@ -383,8 +385,9 @@ model_inspect(int argc, char **argv)
 	bool json = false;
 	const struct cmd_option table[] = {
 	    {"json", 0, NULL, "print JSON", NULL, &json}, {NULL, 0, NULL, NULL, NULL, NULL}};
-	const struct cmd_usage usage = {
-	    "model inspect FILE [--json]", "Shows what a safetensors file holds.", 1, 1};
+	const struct cmd_usage usage = {"model inspect FILE [--json]",
+	    "Shows what a safetensors file holds, or what a file is that a device keeps of a job.",
+	    1, 1};
 	struct cmd_words words;
 	struct why why = {""};
 	struct tensor_table tensors = {.items = NULL};
@@ -394,7 +397,13 @@ model_inspect(int argc, char **argv)
 
 	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
 		return rc;
-	enum err e = read_head(words.words[0], &tensors, &meta, id, &why);
+	enum err e;
+	if (cmd_foreign_show(words.words[0], json, &e, &why))
+		return e ? cmd_options_fail(e, &why) : CMD_OK;
+	e = read_head(words.words[0], &tensors, &meta, id, &why);
+	const char *name = e ? cmd_foreign_name(words.words[0]) : NULL;
+	if (name)
+		err_set(&why, e, "%.120s is %s", words.words[0], name);
 	if (!e && json)
 		inspect_json(&tensors, &meta, id);
 	else if (!e)
@@ -523,6 +532,7 @@ cmd_model_main(int argc, char **argv)
 	    {"put", model_put, "give one to the coordinator"},
 	    {"inspect", model_inspect, "what a file holds"},
 	    {"export", model_export, "as an ONNX file"},
+	    {"local", cmd_personal_main, "on a device: a job's, with the device's own tensors"},
 	    {"delete", cmd_deletion_models, "an uploaded one that no job needs"},
 	    {NULL, NULL, NULL},
 	};

@@ -242,6 +242,9 @@ prepare(struct simulation *s, struct why *why)
 	if (e)
 		return e;
 	note_hostile(s);
+	const char *warning = recipe_warning(&s->options.setup.job->recipe);
+	if (warning)
+		cmd_print_error("note: %s", warning);
 	s->options.setup.train = !s->timing_only;
 	s->options.setup.measure = measures(s);
 	s->options.line = print_round;

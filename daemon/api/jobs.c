@@ -131,6 +131,8 @@ api_jobs_warnings(const struct engine_reach *r, const char *name)
 		    "the name \"%s\" looks like an id: where another job's id begins so, the word "
 		    "is refused",
 		    name);
+	if (r->warning)
+		warn(list, "%s", r->warning);
 	warn_of_devices(list, r);
 	warn_of_offers(list, r);
 	warn_of_examples(list, r);

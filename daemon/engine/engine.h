@@ -287,6 +287,7 @@ struct engine_reach {
 	uint64_t most; /* examples that may be claimed */
 	struct data_spec data; /* of it name and examples alone; no name: the job needs none */
 	char trainer[RECIPE_NAME_MAX];
+	const char *warning; /* recipe_warning of it */
 };
 /* Looks at every device: for the moment of a submission. False if there is no such job, or it is over. */
 bool engine_reach(struct engine *g, const uint8_t id[16], struct engine_reach *out);

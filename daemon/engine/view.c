@@ -221,6 +221,7 @@ engine_reach_of(struct engine *g, const struct engine_job *j, struct engine_reac
 	memcpy(out->data.name, j->work->spec.recipe.data.name, sizeof(out->data.name));
 	memcpy(out->trainer, j->work->spec.recipe.trainer, sizeof(out->trainer));
 	engine_central_count(g, &j->work->spec, &out->evaluators);
+	out->warning = recipe_warning(&j->work->spec.recipe);
 	(void)!registry_each(g->services->registry, NULL, reach_device, &r);
 }
 

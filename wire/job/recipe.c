@@ -225,3 +225,19 @@ recipe_deinit(struct recipe *r)
 	free(r->rules);
 	*r = (struct recipe){.text = NULL};
 }
+
+const char *
+recipe_warning(const struct recipe *r)
+{
+	bool local = false;
+
+	for (size_t i = 0; i < r->rule_count; i++)
+		local |= r->rules[i].role == TENSOR_LOCAL;
+	/* Devices keep theirs: what the coordinator has of them stays as the job began. */
+	return local && r->evaluate_by == EVALUATE_COORDINATOR
+	    ? "evaluate.by is \"coordinator\", and tensors of role \"local\" are trained and kept "
+	      "on "
+	      "devices alone: it measures the model with those that the job began with. \"by\": "
+	      "\"devices\" measures each device's own"
+	    : NULL;
+}

@@ -187,6 +187,8 @@ const char *recipe_feature_missing(const struct recipe *r, const struct codec *c
     const char (*offered)[RECIPE_NAME_MAX], size_t count);
 /* Fewest examples of a device that gets a task: data.min_examples, and as many as a piece of its training needs. */
 uint64_t recipe_min_examples(const struct recipe *r, bool evaluates);
+/* What a person should know who submits such a recipe, though nothing about it is wrong; NULL: nothing. A constant. */
+const char *recipe_warning(const struct recipe *r);
 /* Does it change training examples? */
 bool recipe_augments(const struct data_spec *d);
 
