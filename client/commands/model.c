@@ -403,7 +403,7 @@ model_inspect(int argc, char **argv)
 	e = read_head(words.words[0], &tensors, &meta, id, &why);
 	const char *name = e ? cmd_foreign_name(words.words[0]) : NULL;
 	if (name)
-		err_set(&why, e, "%.120s is %s", words.words[0], name);
+		e = err_set(&why, ERR_INVALID, "%.120s is %s", words.words[0], name);
 	if (!e && json)
 		inspect_json(&tensors, &meta, id);
 	else if (!e)

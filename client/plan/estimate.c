@@ -437,6 +437,18 @@ play(struct making *m, struct why *why)
 	return e;
 }
 
+/* What the coordinator would say of the document alone. */
+static void
+warn_alone(struct plan_estimate *out)
+{
+	const char *warning = recipe_warning(&out->job.recipe);
+
+	if (!warning)
+		return;
+	out->warnings = json_array();
+	json_push(out->warnings, json_new_string(warning));
+}
+
 static enum err
 make(struct making *m, struct why *why)
 {
@@ -445,6 +457,8 @@ make(struct making *m, struct why *why)
 
 	if (!e && m->want->admin)
 		e = ask(m, why);
+	else if (!e)
+		warn_alone(out);
 	if (e || out->problem_count > 0)
 		return e;
 	e = take_table(m, why);

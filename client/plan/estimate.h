@@ -40,7 +40,7 @@ struct plan_estimate {
 	    between_seconds; /* that the coordinator adds to a round's time: closing, folding, handing out */
 	char problems[PLAN_PROBLEMS_MAX][PLAN_PROBLEM_TEXT]; /* why it cannot run */
 	size_t problem_count;
-	struct json *warnings; /* texts, the coordinator's; NULL: none */
+	struct json *warnings; /* texts, the coordinator's, or of the document alone; NULL: none */
 };
 
 /* plan_estimate_deinit in either case. A job that cannot run is no error. */

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, List
 
 if TYPE_CHECKING:
     from ._central import Evaluation, evaluations
+    from ._personal import local_model
     from .coordinator import ApiError, Coordinator, frame, scalars
     from .presets import preset
     from .task import Stop, Task, tasks
@@ -23,6 +24,7 @@ __all__ = [
     "Task",
     "evaluations",
     "frame",
+    "local_model",
     "preset",
     "scalars",
     "tasks",
@@ -38,6 +40,7 @@ _HOMES = {
     "ApiError": "coordinator",
     "frame": "coordinator",
     "scalars": "coordinator",
+    "local_model": "_personal",
     "preset": "presets",
 }
 _MODULES = ("convert", "flower", "transformers")  # for those who have the packages
