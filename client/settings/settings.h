@@ -75,8 +75,8 @@ struct settings {
 	uint64_t
 	    threads; /* for external trainers: OMP_NUM_THREADS; 0: theirs to choose, and all processors for the built-in one */
 	enum settings_log send_log;
-	uint64_t model_bytes, memory_bytes, cache_bytes, outbox_bytes, residual_bytes,
-	    kept_bytes, examples_bytes;
+	uint64_t model_bytes, memory_bytes, cache_bytes, outbox_bytes, residual_bytes, kept_bytes,
+	    examples_bytes;
 	uint64_t epochs; /* 0: no limit */
 	double seconds_per_round; /* 0: no limit */
 	struct settings_eligibility eligibility;
