@@ -245,13 +245,13 @@ whole_key=$(key_of dev)
 fleet_restart
 [ "$(key_of dev)" = "$whole_key" ] || fleet_fail "the key is gone without an answer"
 # What jobs keep between rounds, and deltas that wait, were made from this device's data; more than are sent in one go.
-mkdir -p "$FLEET/dev/residual" "$FLEET/dev/variates"
-for file in residual/a.sum residual/b.change variates/a.own variates/a.next; do echo made >"$FLEET/dev/$file"; done
+mkdir -p "$FLEET/dev/residual" "$FLEET/dev/variates" "$FLEET/dev/kept"
+for file in residual/a.sum residual/b.change variates/a.own variates/a.next kept/a.state; do echo made >"$FLEET/dev/$file"; done
 for i in $(seq 300); do echo made >"$FLEET/dev/outbox/$(printf %032x "$i").delta"; done
 # A delta of the jobs above may still wait.
 "$RIVULET" leave --home "$FLEET/dev" --yes >"$FLEET/leave" || fleet_fail "leave: $(cat "$FLEET/leave")"
 [ ! -e "$FLEET/dev/key.pem" ] && [ ! -e "$FLEET/dev/cert.pem" ] && [ ! -e "$FLEET/dev/device.json" ] || fleet_fail "left behind: $(ls "$FLEET/dev")"
-for made in outbox residual variates; do
+for made in outbox residual variates kept; do
 	[ ! -e "$FLEET/dev/$made" ] || fleet_fail "left behind: $(ls "$FLEET/dev" "$FLEET/dev/$made")"
 done
 [ "$(curl_admin "/v1/devices/$dev" | pick 'd["state"]')" = left ] || fleet_fail "the coordinator was not told"
