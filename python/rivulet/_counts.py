@@ -46,8 +46,8 @@ def _rank(row: List[Any], label: int) -> int:
 
 
 class Counter:
-    """Of one evaluation. `add` raises ValueError for what cannot be, Error with code "no-figures" where what is given is
-    too little for what the job asks for."""
+    """Of one evaluation. `add` raises ValueError for what cannot be, Error with code "no-figures" where what is given
+    is too little for what the job asks for."""
 
     def __init__(self, recipe: Dict[str, Any]) -> None:
         asked = recipe.get("evaluate") or {}
@@ -80,8 +80,8 @@ class Counter:
             taken = [self._taken(row) for row in found]
         elif any(isinstance(v, float) for v in found):
             raise ValueError(
-                "y_pred of one float each: give classes as whole numbers, or scores as [n, %d]; a probability p of class 1 "
-                "is [1 - p, p]" % self.classes
+                "y_pred of one float each: give classes as whole numbers, or scores as [n, %d]; a probability p of class "
+                "1 is [1 - p, p]" % self.classes
             )
         else:
             taken = [self._label(v, "y_pred") for v in found]

@@ -29,7 +29,7 @@ def _flat(optimizer: Any) -> Iterable[Any]:
 
 
 def _prepare(optimizer: Any, local: Mapping[str, Any], shift: List[Any]) -> None:
-    """What the job does to gradients before a step, in the order of the built-in trainer: prox, clip, control variates."""
+    """What the job does to gradients before a step, as the built-in trainer: prox, clip, control variates."""
     import torch
 
     prox, clip = float(local.get("prox", 0)), float(local.get("clip_norm", 0))

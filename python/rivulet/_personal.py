@@ -14,8 +14,8 @@ def local_model(
 ) -> Dict[str, Any]:
     """The model of a job with the tensors of role "local" that the device in `home` keeps for itself, by name: numpy
     views, in the model's order. job: its name, its id or the beginning of that. base: a model file to take the rest of;
-    without one it is the newest model of the job that the device holds. document: the job's document as a file, for want
-    of a coordinator.
+    without one it is the newest model of the job that the device holds. document: the job's document as a file, for
+    want of a coordinator.
 
     It is made by the program ``rivulet``, or the one that the variable RIVULET names. Error says what is missing.
     """

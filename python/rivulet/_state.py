@@ -1,7 +1,7 @@
 """What a task keeps for the next one: any nesting of tensors, numbers and texts as one model file, never as code.
 
 Tensors lie in it by name; all else is the JSON text ``__metadata__.state``, where {"$torch": name} or {"$numpy": name}
-stands for a tensor, and {"$tuple": [...]}, {"$dict": [[key, value], ...]}, {"$float": "nan"} for what JSON does not have.
+stands for a tensor, and {"$tuple": [...]}, {"$dict": [[key, value], ...]}, {"$float": "nan"} for what JSON has not.
 """
 import json
 import math

@@ -120,8 +120,8 @@ def _metrics(logged: Any) -> Dict[str, float]:
 
 
 def arguments(task: Task) -> Dict[str, Any]:
-    """What the job says of the training, in the words of ``Trainer``: epochs or steps, and accumulation; nothing is saved
-    or logged elsewhere. Rate and optimizer are `Task.optimizer`'s, which shortens gradients, too."""
+    """What the job says of the training, in the words of ``Trainer``: epochs or steps, and accumulation; nothing is
+    saved or logged elsewhere. Rate and optimizer are `Task.optimizer`'s, which shortens gradients, too."""
     local = task.recipe.get("local", {})
     limit: Tuple[str, int] = ("max_epochs", task.epochs) if task.epochs else ("max_steps", task.steps or 10**9)
     out: Dict[str, Any] = {
