@@ -290,8 +290,8 @@ class LibrarySource(Source):
         data: Optional[str],  # None: an evaluator, with a set of its own
         examples: int,
         kinds: Sequence[str],
-        figures: bool,
         signals: Signals,
+        figures: bool = False,
     ) -> None:
         self.signals, self.count = signals, examples
         bits = sum(1 << KINDS.index(kind) for kind in set(kinds))

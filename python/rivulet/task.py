@@ -615,7 +615,7 @@ def tasks(
             raise ValueError("a device of its own says what it offers: tasks(trainer=..., data=..., examples=...)")
         if not kinds or not set(kinds) <= set(sources.KINDS):
             raise ValueError("kinds are of %s" % ", ".join(sources.KINDS))
-        return sources.LibrarySource(home, config, trainer, data, examples, kinds, figures, signals)
+        return sources.LibrarySource(home, config, trainer, data, examples, kinds, signals, figures)
 
     return _run(_Loop(make, stop), rounds, wait)
 

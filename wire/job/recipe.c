@@ -233,7 +233,11 @@ recipe_warning(const struct recipe *r)
 
 	for (size_t i = 0; i < r->rule_count; i++)
 		local |= r->rules[i].role == TENSOR_LOCAL;
-	/* Devices keep theirs: what the coordinator has of them stays as the job began. */
+	/* Devices keep theirs: what the model has of them stays as the job began. */
+	if (local && r->evaluate_by == EVALUATE_PROGRAM)
+		return "evaluate.by is \"program\", and tensors of role \"local\" are trained and "
+		       "kept on "
+		       "devices alone: it measures the model with those that the job began with";
 	return local && r->evaluate_by == EVALUATE_COORDINATOR
 	    ? "evaluate.by is \"coordinator\", and tensors of role \"local\" are trained and kept "
 	      "on "
