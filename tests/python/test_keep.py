@@ -16,6 +16,8 @@ from rivulet import _state
 
 os.environ.setdefault("RIVULET_LIBRARY", os.path.join(BUILD, "librivulet.so.1"))
 
+FAULTY = os.environ.get("FAULTY") or os.path.join(TOP, "build", "faults", "rivulet")
+
 # Counts its tasks, and says what it found of the one before: by its round, and in metrics.
 SCRIPT = """
 import numpy, os, rivulet
@@ -214,6 +216,31 @@ class Programs(WithFleet):
 
     def test_persistent(self) -> None:
         self.rounds("stays", "persistent = yes\n")
+
+    @unittest.skipUnless(os.access(FAULTY, os.X_OK), "no build with FAULTS=1 (FAULTY=PROGRAM)")
+    def test_killed(self) -> None:
+        """A device that is killed at every step of it: each task finds what the last accepted one kept."""
+        places = ["state.kept", "client.delta", "outbox.written", "client.kept", "client.receipt", "state.accepted"]
+        places += ["outbox.remove", "outbox.removed"]
+        self.fleet.digits("killed", 1, 200)
+        path, home = self.script("killed"), self.fleet.path("killed")
+        with open(self.fleet.path("killed", "rivulet.conf"), "a", encoding="utf-8") as f:
+            f.write("[limits]\nkept_bytes = 16K\n[trainer t]\nexec = %s %s\n" % (sys.executable, path))
+            f.write("env = PYTHONPATH=%s\nread = %s %s\n" % (PACKAGE, PACKAGE, path))
+        rounds = len(places) + 2
+        name = ask(self.fleet, "/v1/jobs", json.dumps(self.job("killed", rounds)).encode())["job"]
+        for place in places:
+            command = [FAULTY, "run", "--home", home, "--rounds", "1"]
+            with open(self.fleet.path("killed.log"), "ab") as log:
+                done = subprocess.run(
+                    command, stderr=log, env={**os.environ, "RIVULET_FAULT": place}, timeout=60 * PATIENCE, check=False
+                )
+            self.assertEqual(done.returncode, -9, place + self.fleet.log("killed")[-2000:])
+        self.fleet.run("killed")
+        found = self.done(name)
+        self.assertEqual([r["metrics"]["tasks"]["mean"] for r in found], list(range(rounds)))
+        self.assertEqual([os.path.basename(p) for p in glob.glob(home + "/kept/*")], [name + ".state"])
+        self.assertNotIn("kept.lost", self.fleet.log("killed"))
 
     def test_what_no_program_of_ours_writes(self) -> None:
         """The work counts, and the log says what is wrong; what was in force stays."""
