@@ -1,4 +1,7 @@
-"""What a task keeps for the next one: as a file, by a device of its own, by programs of an agent, and in a simulation."""
+"""What a task keeps for the next one: as a file, by a device of its own, by programs of an agent.
+
+FULL=1: in a simulation, too, and by an agent that is killed at every step (FAULTY, built with FAULTS=1).
+"""
 import glob
 import json
 import math
@@ -16,6 +19,7 @@ from rivulet import _state
 
 os.environ.setdefault("RIVULET_LIBRARY", os.path.join(BUILD, "librivulet.so.1"))
 
+FULL = bool(os.environ.get("FULL"))
 FAULTY = os.environ.get("FAULTY") or os.path.join(TOP, "build", "faults", "rivulet")
 
 # Counts its tasks, and says what it found of the one before: by its round, and in metrics.
@@ -217,6 +221,7 @@ class Programs(WithFleet):
     def test_persistent(self) -> None:
         self.rounds("stays", "persistent = yes\n")
 
+    @unittest.skipUnless(FULL, "FULL=1")
     @unittest.skipUnless(os.access(FAULTY, os.X_OK), "no build with FAULTS=1 (FAULTY=PROGRAM)")
     def test_killed(self) -> None:
         """A device that is killed at every step of it: each task finds what the last accepted one kept."""
@@ -266,6 +271,7 @@ class Programs(WithFleet):
         for line, words in zip(lost, ("no safetensors file", "keep.safetensors", "kept_bytes is 512000", "keep.safetensors")):
             self.assertIn(words, line)
 
+    @unittest.skipUnless(FULL, "FULL=1")
     def test_simulated(self) -> None:
         """Each device of a simulation has its own, whichever place it trains in."""
         with open(self.fleet.path("simulate.json"), "w", encoding="utf-8") as f:
