@@ -80,8 +80,8 @@ class Counter:
             taken = [self._taken(row) for row in found]
         elif any(isinstance(v, float) for v in found):
             raise ValueError(
-                "y_pred of one float each: give classes as whole numbers, or scores as [n, %d]; a probability p of class "
-                "1 is [1 - p, p]" % self.classes
+                "y_pred of one float each: give classes as whole numbers, or scores as [n, %d]; a probability p of "
+                "class 1 is [1 - p, p]" % self.classes
             )
         else:
             taken = [self._label(v, "y_pred") for v in found]

@@ -193,12 +193,12 @@ class Task:
     def optimizer(self, params: Any) -> Any:
         """The job's `local.optimizer` as a torch optimizer whose steps are those of the built-in trainer: SGD with
         momentum, nesterov and weight decay, Adam or AdamW, at the round's rate (`lr`); `local.clip_norm`, `local.prox`
-        and control variates act on the gradients before each step. Its state begins anew, as the built-in trainer's does;
-        `keep` and ``load_state_dict(task.kept())`` carry it on.
+        and control variates act on the gradients before each step. Its state begins anew, as the built-in trainer's
+        does; `keep` and ``load_state_dict(task.kept())`` carry it on.
 
         params: a module, of which what the job freezes is left out, or what torch's optimizers take. `submit` says
-        which optimizer it was, and with momentum or prox its `normaliser`, unless it is told. ValueError: the recipe asks for
-        what torch has not, or gives no rate.
+        which optimizer it was, and with momentum or prox its `normaliser`, unless it is told. ValueError: the recipe
+        asks for what torch has not, or gives no rate.
         """
         local = self.recipe.get("local", {})
         self._optimizer = optimizers.make(params, local, self.lr, self)
@@ -289,8 +289,8 @@ class Task:
 
     def keep(self, state: Any) -> None:
         """Keeps something of this device's own for its next task of the job: an optimizer, or any nesting of dicts,
-        lists, tuples, numbers, texts, torch tensors and numpy arrays. In force once this task's delta is accepted, and gone
-        with one that is refused or a task that is given back. Called again, the last one counts.
+        lists, tuples, numbers, texts, torch tensors and numpy arrays. In force once this task's delta is accepted, and
+        gone with one that is refused or a task that is given back. Called again, the last one counts.
 
         ValueError: what cannot be kept is named; Error with code "limit": more than the device's kept_bytes leaves room
         for. The task and what was kept before are as they were then. Code "state": the task evaluates.
