@@ -11,13 +11,15 @@
 #define TRIES 32 /* at random, before all are looked through */
 
 enum err
-simulate_crowd_init(struct simulate_crowd *c, const struct fleet *fleet, uint32_t per_device)
+simulate_crowd_init(
+    struct simulate_crowd *c, const struct fleet *fleet, uint32_t per_device, bool sized)
 {
 	*c = (struct simulate_crowd){.fleet = fleet,
 	    .per_device = per_device,
 	    .waiting = calloc(fleet->count, sizeof(*c->waiting)),
-	    .people = calloc(fleet->count, sizeof(*c->people))};
-	if (!c->waiting || !c->people)
+	    .people = calloc(fleet->count, sizeof(*c->people)),
+	    .speeds = sized ? calloc(fleet->count, sizeof(*c->speeds)) : NULL};
+	if (!c->waiting || !c->people || (sized && !c->speeds))
 		return ERR_NOMEM;
 	for (size_t i = 0; i < fleet->count; i++)
 		c->people[i].place = NOWHERE;
@@ -29,6 +31,8 @@ simulate_crowd_deinit(struct simulate_crowd *c)
 {
 	free(c->waiting);
 	free(c->people);
+	free(c->speeds);
+	throughput_fleet_deinit(&c->fleet_speeds);
 	*c = (struct simulate_crowd){.waiting = NULL};
 }
 
@@ -106,34 +110,20 @@ simulate_crowd_marked(const struct simulate_crowd *c, size_t device)
 	return p->round == c->round && (p->mark == SIMULATE_ACCEPTED || p->opening == c->opening);
 }
 
-void
-simulate_crowd_learn(struct simulate_crowd *c, size_t device, double pace)
+enum err
+simulate_crowd_time(struct simulate_crowd *c, size_t device, uint64_t steps, double seconds)
 {
-	struct simulate_person *p = &c->people[device];
-
-	p->paces[p->paced++ % SIMULATE_PACES] = (float)pace;
+	return c->speeds
+	    ? throughput_fleet_note(&c->fleet_speeds, &c->speeds[device], steps, seconds)
+	    : ERR_OK;
 }
 
-static int
-compare_paces(const void *a, const void *b)
+uint64_t
+simulate_crowd_steps(struct simulate_crowd *c, size_t device, const struct local_spec *local)
 {
-	const float *x = a, *y = b;
+	double others = throughput_fleet_speed(&c->fleet_speeds, c->round);
 
-	return (*x > *y) - (*x < *y);
-}
-
-double
-simulate_crowd_pace(const struct simulate_crowd *c, size_t device)
-{
-	const struct simulate_person *p = &c->people[device];
-	size_t n = p->paced < SIMULATE_PACES ? p->paced : SIMULATE_PACES;
-	float sorted[SIMULATE_PACES];
-
-	if (n == 0)
-		return 0;
-	memcpy(sorted, p->paces, sizeof(sorted));
-	qsort(sorted, n, sizeof(*sorted), compare_paces);
-	return (double)(sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
+	return throughput_steps(local, &c->speeds[device], others);
 }
 
 bool

@@ -2,13 +2,12 @@
 #define CROWD_H
 #include "population.h"
 #include "prng.h"
+#include "throughput.h"
 
 /*
  * The devices as the coordinator knows them: who waits for a task, and who had one in the round that is open. A round's opening is the
  * time from its beginning, or from its deadline without enough reports, to the next of these. Pure.
  */
-#define SIMULATE_PACES 5
-
 enum simulate_mark {
 	SIMULATE_OUT, /* has a task */
 	SIMULATE_ACCEPTED, /* its delta is in the round */
@@ -29,23 +28,25 @@ struct simulate_crowd {
 		uint32_t taken; /* so many */
 		uint64_t held; /* the last round whose base it fetched, 0 if none */
 		enum simulate_mark mark;
-		uint32_t paced; /* figures of its pace so far, */
-		float paces[SIMULATE_PACES]; /* the last ones */
 	} * people;
+	struct throughput *speeds; /* of each device; NULL: nobody wants them */
+	struct throughput_fleet fleet_speeds;
 	uint64_t round;
 	uint32_t opening;
 	uint32_t per_device; /* deltas of one device that a round takes */
 	uint64_t rest; /* rounds that a device waits after the one that took its delta */
 };
 
-/* A device did so many steps in a second, from its task to its delta: of the last five such figures the median is its pace; 0: none is known. */
-void simulate_crowd_learn(struct simulate_crowd *c, size_t device, double pace);
-double simulate_crowd_pace(const struct simulate_crowd *c, size_t device);
-
-/* Nobody waits yet. ERR_NOMEM. */
+/* Nobody waits yet. `sized`: devices are timed. ERR_NOMEM. */
 ERR_MUST_USE enum err simulate_crowd_init(
-    struct simulate_crowd *c, const struct fleet *fleet, uint32_t per_device);
+    struct simulate_crowd *c, const struct fleet *fleet, uint32_t per_device, bool sized);
 void simulate_crowd_deinit(struct simulate_crowd *c);
+/* If devices are timed: so many steps took so long, from the task to the delta. ERR_NOMEM. */
+ERR_MUST_USE enum err simulate_crowd_time(
+    struct simulate_crowd *c, size_t device, uint64_t steps, double seconds);
+/* How many the device's task in the open round has, devices being timed. */
+uint64_t simulate_crowd_steps(
+    struct simulate_crowd *c, size_t device, const struct local_spec *local);
 void simulate_crowd_open(struct simulate_crowd *c, uint64_t round, uint32_t opening);
 /* Devices rest as in a coordinator whose rule bears hostile ones (round/late). */
 void simulate_crowd_rest(struct simulate_crowd *c, uint32_t goal, uint64_t us);

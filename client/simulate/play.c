@@ -92,14 +92,13 @@ accept(struct simulate_play *p, struct simulate_task *t)
 		p->line.bytes_up +=
 		    manifest_body_bytes(p->o->setup.train ? t->work.len : p->payload);
 	fleet_task_accepted(&p->shop, &t->work);
-	if (t->work.steps > 0 && t->paced_us > 0)
-		simulate_crowd_learn(
-		    &p->crowd, t->work.device, (double)t->work.steps * 1e6 / (double)t->paced_us);
+	enum err e = simulate_crowd_time(
+	    &p->crowd, t->work.device, t->work.steps, (double)t->paced_us / 1e6);
 	simulate_crowd_took(&p->crowd, t->work.device);
 	if (t->work.round == p->number)
 		simulate_crowd_mark(&p->crowd, t->work.device, SIMULATE_ACCEPTED);
 	(void)simulate_play_step(p, ROUND_ACCEPTED, 0);
-	return ERR_OK;
+	return e;
 }
 
 static void
@@ -298,7 +297,8 @@ admits(const struct simulate_play *p, size_t device, bool *out, struct why *why)
 static enum err
 fill_crowd(struct simulate_play *p, struct why *why)
 {
-	enum err e = simulate_crowd_init(&p->crowd, p->shop.fleet, p->job->round.per_device);
+	enum err e = simulate_crowd_init(&p->crowd, p->shop.fleet, p->job->round.per_device,
+	    p->job->recipe.local.unit == LOCAL_SIZED);
 	bool in = false;
 
 	for (size_t i = 0; !e && i < p->shop.fleet->count; i++) {

@@ -41,18 +41,16 @@ download(struct simulate_play *p, size_t device)
 	return bytes;
 }
 
-/* Work by time: as many steps as the device's pace gives, the least while nothing is known of it. */
+/* Work by time. */
 static struct fleet_amount
-sized(const struct simulate_play *p, size_t device, uint64_t examples)
+sized(struct simulate_play *p, size_t device, uint64_t examples)
 {
 	const struct local_spec *l = &p->job->recipe.local;
 	uint64_t batch = l->batch && l->batch < examples ? l->batch : examples;
-	double steps = l->target_s * simulate_crowd_pace(&p->crowd, device);
+	uint64_t steps = simulate_crowd_steps(&p->crowd, device, l);
 
-	steps = steps > (double)l->max_steps ? (double)l->max_steps : floor(steps);
-	steps = steps < (double)l->min_steps ? (double)l->min_steps : steps;
-	return (struct fleet_amount){(uint64_t)steps,
-	    steps * (double)batch * (double)(l->accumulate > 1 ? l->accumulate : 1)};
+	return (struct fleet_amount){
+	    steps, (double)steps * (double)batch * (double)(l->accumulate > 1 ? l->accumulate : 1)};
 }
 
 static enum err

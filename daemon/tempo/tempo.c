@@ -10,6 +10,7 @@ tempo_deinit(struct tempo *t)
 {
 	free(t->devices);
 	free(t->tasks);
+	throughput_fleet_deinit(&t->fleet);
 	*t = (struct tempo){.oldest = 0};
 }
 
@@ -55,8 +56,8 @@ tempo_note(struct tempo *t, const uint8_t id[32], uint64_t steps, double seconds
 {
 	struct tempo_device *d = device(t, id);
 
-	if (d)
-		throughput_note(&d->speed, steps, seconds);
+	enum err e = d ? throughput_fleet_note(&t->fleet, &d->speed, steps, seconds) : ERR_NOMEM;
+	(void)e;
 }
 
 /* --- tasks */
@@ -131,8 +132,9 @@ tempo_size(struct tempo *t, const struct local_spec *local, const uint8_t id[32]
 	if (have)
 		return have;
 	const struct tempo_device *d = find_device(t, id);
-	struct tempo_task task = {
-	    .round = round, .steps = throughput_steps(local, d ? &d->speed : &unknown)};
+	struct tempo_task task = {.round = round,
+	    .steps = throughput_steps(
+		local, d ? &d->speed : &unknown, throughput_fleet_speed(&t->fleet, round))};
 	memcpy(task.device, id, 32);
 	return put_task(t, &task);
 }
@@ -153,6 +155,7 @@ tempo_forget(struct tempo *t, const uint8_t id[32])
 	size_t kept = 0;
 
 	if (d) {
+		throughput_fleet_drop(&t->fleet, &d->speed);
 		size_t behind = t->device_count - (size_t)(d - t->devices) - 1;
 		memmove(d, d + 1, behind * sizeof(*d));
 		t->device_count--;
@@ -168,12 +171,12 @@ tempo_forget(struct tempo *t, const uint8_t id[32])
 static enum err
 load_speed(void *ctx, const struct store_speed *row)
 {
-	struct tempo_device *d = device(ctx, row->device);
+	struct tempo *t = ctx;
+	struct tempo_device *d = device(t, row->device);
 
 	if (!d)
 		return ERR_NOMEM;
-	throughput_note(&d->speed, row->steps, row->seconds);
-	return ERR_OK;
+	return throughput_fleet_note(&t->fleet, &d->speed, row->steps, row->seconds);
 }
 
 static enum err

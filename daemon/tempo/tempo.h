@@ -23,6 +23,7 @@ struct tempo_task {
 struct tempo {
 	struct tempo_device *devices; /* sorted */
 	size_t device_count, device_room;
+	struct throughput_fleet fleet;
 	struct tempo_task *tasks; /* sorted by device and round */
 	size_t task_count, task_room;
 	uint64_t oldest; /* tasks of rounds before it are forgotten */
@@ -31,8 +32,8 @@ struct tempo {
 void tempo_deinit(struct tempo *t);
 /* Reads a job's rows. */
 ERR_MUST_USE enum err tempo_load(struct tempo *t, struct store_db *db, const uint8_t job[16]);
-/* The device's task of this round: the one that there is, or a new one of as many steps as the device is fast. Tasks of rounds before
- * `oldest` go. NULL: no memory. Valid until the next call. */
+/* The device's task of this round: the one that there is, or a new one of as many steps as the device is fast, or as the devices
+ * measured before this round are while it was not. Tasks of rounds before `oldest` go. NULL: no memory. Valid until the next call. */
 const struct tempo_task *tempo_size(struct tempo *t, const struct local_spec *local,
     const uint8_t device[32], uint64_t round, uint64_t oldest);
 /* NULL: there is none. */
