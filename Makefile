@@ -1,5 +1,5 @@
 # Rivulet: plain GNU make, no configure step.
-#   make demo | check | wheel | python | lint | bench | fuzz | hostile | start-cost | torture | cross | repro-fedavg | repro-attacks | repro-codecs | repro-asynchronous | repro-learning | repro-boards | install | clean      V=1 shows the commands
+#   make demo | check | wheel | python | lint | bench | fuzz | hostile | start-cost | torture | cross | repro-fedavg | repro-attacks | repro-codecs | repro-asynchronous | repro-learning | repro-boards | repro-sizing | install | clean      V=1 shows the commands
 #   CC=clang  CRYPTO=mbedtls|openssl  SAN=address,undefined|thread  WERROR=1  FAULTS=1  PREFIX=/usr/local  DESTDIR=
 CFLAGS  ?= -O2 -g
 PREFIX  ?= /usr/local
@@ -283,10 +283,10 @@ python: deps deps-dev
 
 # Published experiments, by rivulet simulate; what was run is kept in build/repro. ROWS=PART,... FULL=1 KEEP=1 THREADS=N, see
 # tests/repro/README.md.
-repro-fedavg repro-attacks repro-codecs repro-asynchronous repro-learning repro-boards: repro-%: deps
+repro-fedavg repro-attacks repro-codecs repro-asynchronous repro-learning repro-boards repro-sizing: repro-%: deps
 	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) $(BUILD)/rivulet $(BUILD)/tests/tools/fold_rule
 	$(Q)BUILD=$(BUILD) ROWS="$(ROWS)" FULL=$(FULL) KEEP=$(KEEP) $(if $(THREADS),THREADS=$(THREADS)) python3 tests/repro/repro.py $*
-.PHONY: repro-fedavg repro-attacks repro-codecs repro-asynchronous repro-learning repro-boards
+.PHONY: repro-fedavg repro-attacks repro-codecs repro-asynchronous repro-learning repro-boards repro-sizing
 
 # Other architectures (ARCH="arm64 armhf") under qemu: unit tests, and models equal to this machine's, see tests/cross.
 cross: deps

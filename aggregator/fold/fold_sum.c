@@ -16,7 +16,9 @@ enum err
 fold_sum_begin(struct fold_sum *s, struct why *why)
 {
 	s->deltas.elements = s->table->elements;
-	const struct normalise_by by = {s->spec->normalise ? s->normalisers : NULL, s->scales};
+	const struct normalise_by by = {.normalisers = s->spec->normalise ? s->normalisers : NULL,
+	    .most = s->spec->normalise_max,
+	    .scales = s->scales};
 	if (!by.normalisers && !by.scales)
 		return rule_new(&s->rule, &s->spec->rule, &s->deltas, why);
 	enum err e = normalise_new(&s->scaled, &s->deltas, &by, s->table, why);

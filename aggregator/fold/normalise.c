@@ -75,7 +75,9 @@ make_factors(struct normalise *n, const struct normalise_by *by)
 
 	n->plain = true;
 	for (size_t i = 0; i < n->in.deltas && !e; i++) {
-		const double work = equal ? 1 : n->mean / by->normalisers[i];
+		double work = equal ? 1 : n->mean / by->normalisers[i];
+		if (by->most > 0 && work > by->most)
+			work = by->most;
 		const double scale = by->scales ? by->scales[i] : 1;
 		n->trained[i] = (float)(work * scale);
 		n->averaged[i] = (float)scale;

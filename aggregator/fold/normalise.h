@@ -10,6 +10,9 @@
  * x_i is read as x_i * t / a_i, a_i being the sum of its local step weights (the manifest's normaliser) and
  * t = sum w_i a_i / sum w_i, so that the mean is the weighted mean of directions times the mean amount of work.
  *
+ * A step is worth less the more there were before it: many times as much of few of them leads past what more steps would have found.
+ * So t / a_i is at most `most`, where that is not 0.
+ *
  * t / a_i is formed in f64 and rounded once to f32, as is each product. If all a_i are equal the deltas are read as they are.
  * Tensors that are averaged, not trained, have no steps: they are read as they are, too.
  *
@@ -20,6 +23,7 @@ struct normalise;
 
 struct normalise_by {
 	const double *normalisers; /* one per delta, all above 0 (ERR_INVALID); NULL: none */
+	double most; /* no t / a_i is larger; 0: there is no bound */
 	const double *scales; /* one per delta; NULL: none */
 };
 /* The table and what `in` and `by` point to must outlive the object. ERR_NOMEM. */

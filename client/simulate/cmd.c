@@ -190,6 +190,19 @@ read_records(struct simulation *s, struct why *why)
 	return simulate_records_read(&s->records, s->replay, digest, why);
 }
 
+/* The defaults that a coordinator of this version notes beside a new job; of a real job those that its coordinator did. */
+static void
+stamp(struct simulation *s)
+{
+	const struct job_stamp fresh = job_stamp_new(&s->job);
+	const struct simulate_records *r = &s->records;
+
+	if (!s->replay)
+		job_stamp_apply(&s->job, &fresh);
+	else if (r->count > 0)
+		job_stamp_apply(&s->job, &r->items[0].stamp);
+}
+
 /* Models are the same without it, but where a guard goes by it. */
 static bool
 measures(const struct simulation *s)
@@ -241,6 +254,7 @@ prepare(struct simulation *s, struct why *why)
 		e = read_settings(s, why);
 	if (e)
 		return e;
+	stamp(s);
 	note_hostile(s);
 	const char *warning = recipe_warning(&s->options.setup.job->recipe);
 	if (warning)

@@ -29,6 +29,7 @@ take_round(struct simulate_records *r, const struct cmd_verify_round *round, str
 	struct simulate_record record = {.round = round->round,
 	    .committed = round->committed,
 	    .terms = round->terms,
+	    .stamp = round->stamp,
 	    .count = round->count,
 	    .entries = calloc(round->count + 1, sizeof(*record.entries))};
 	void *grown = bytes_grow(r->items, r->count, &r->room, sizeof(record));

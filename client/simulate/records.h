@@ -19,6 +19,7 @@ struct simulate_record {
 	bool committed; /* false: failed */
 	uint8_t model[32];
 	struct cmd_verify_terms terms;
+	struct job_stamp stamp;
 	struct simulate_entry *entries; /* in the order of the fold */
 	size_t count;
 };

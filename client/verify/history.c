@@ -111,7 +111,8 @@ read_round(struct cmd_verify_round *r, const struct json *b)
 	const struct json *opt = json_get(b, "server_optimizer");
 
 	read_terms(&r->terms, json_get(b, "overrides"));
-	return json_get(b, "base") && json_get(b, "model") && get_id(b, "job", r->job, 16) &&
+	return !job_stamp_read(&r->stamp, json_get(b, "defaults"), NULL) && json_get(b, "base") &&
+	    json_get(b, "model") && get_id(b, "job", r->job, 16) &&
 	    json_u64(json_get(b, "round"), &r->round) && r->round > 0 &&
 	    get_id(b, "base", r->base, 32) && get_id(b, "model", r->model, 32) &&
 	    get_id(b, "base_optimizer_state", r->base_state, 32) &&

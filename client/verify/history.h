@@ -38,6 +38,7 @@ struct cmd_verify_round {
 	enum staleness_weight weight;
 	enum staleness_divide divide;
 	struct cmd_verify_terms terms;
+	struct job_stamp stamp; /* in force beside the document */
 	const struct record_detail *manifests; /* those that are there */
 	size_t count;
 };

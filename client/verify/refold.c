@@ -35,7 +35,9 @@ struct saved {
 struct job {
 	uint8_t id[16];
 	char hex[33];
-	struct job_spec spec;
+	struct job_spec spec; /* of the document, */
+	struct job_stamp stamp; /* and what the records say was noted beside it, */
+	bool stamped; /* once it is known */
 	struct tensor_table table; /* items NULL: not known yet */
 	struct carry now, other; /* as it was; without the device */
 	bool parted; /* the device has touched a round */
@@ -200,6 +202,19 @@ load_model(struct cmd_verify_fold *f, struct job *j, const uint8_t id[32], struc
 
 /* --- folding */
 
+/* A job is run by the same defaults from its submission on. */
+static enum err
+stamp(struct job *j, const struct cmd_verify_round *r, struct why *why)
+{
+	if (j->stamped && !job_stamp_equals(&j->stamp, &r->stamp))
+		return err_set(
+		    why, ERR_CORRUPT, "its record says other defaults than those of rounds before");
+	j->stamp = r->stamp;
+	j->stamped = true;
+	job_stamp_apply(&j->spec, &j->stamp);
+	return ERR_OK;
+}
+
 static enum err
 prepare(struct job *j, const struct cmd_verify_round *r, struct fold_tile *t, struct why *why)
 {
@@ -217,7 +232,9 @@ prepare(struct job *j, const struct cmd_verify_round *r, struct fold_tile *t, st
 		return err_set(why, ERR_CORRUPT,
 		    "its record says another mode or weight of late deltas than the job's "
 		    "document");
-	enum err e = fold_tile_choose(t, a, r->round, why);
+	enum err e = stamp(j, r, why);
+	if (!e)
+		e = fold_tile_choose(t, a, r->round, why);
 	if (!e)
 		server_step_scale(&t->step, r->factor);
 	return e ? e

@@ -152,6 +152,21 @@ judge_overrides(struct check *c, const struct store_job *j, const char *where)
 }
 
 static enum err
+judge_stamp(struct check *c, const struct store_job *j, const char *where)
+{
+	struct job_stamp stamp;
+	struct why why = {""};
+	char *text = NULL;
+
+	enum err e = store_stamp_get(c->db, j->id, &text);
+	if (!e && job_stamp_parse(&stamp, text, strlen(text), &why))
+		check_found(c, CHECK_JOB_DAMAGED, where, false,
+		    "the defaults noted beside it cannot be read: %s", why.text);
+	free(text);
+	return e == ERR_NOTFOUND ? ERR_OK : e;
+}
+
+static enum err
 see_job(void *ctx, const struct store_job *j)
 {
 	struct check *c = ctx;
@@ -173,6 +188,7 @@ see_job(void *ctx, const struct store_job *j)
 	if (schedule_rows_of(c->db, j, &job->schedule))
 		job->schedule = schedule_state_start();
 	enum err e = judge_overrides(c, j, where);
+	e = e ? e : judge_stamp(c, j, where);
 	return e ? e : metric_rows_best(c->db, job->id, &job->best);
 }
 

@@ -36,6 +36,7 @@ start_fold(struct engine *g, struct engine_job *j)
 	f.row.reopened = close.reopened;
 	f.bytes_down = j->bytes_down;
 	f.limit = engine_terms_limit(g, j);
+	f.stamp = j->work->stamp;
 	f.overrides = j->work->overrides;
 	f.evaluate_deadline_s = j->work->terms.evaluate_deadline_s;
 	f.row.goal = j->work->terms.round.goal;

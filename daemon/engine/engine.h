@@ -333,6 +333,7 @@ struct engine_fold {
 	struct store_round row; /* base, optimizer_state of the base, opened_at, counts */
 	uint64_t bytes_down;
 	enum after_limit limit; /* that the job reaches with this round */
+	struct job_stamp stamp; /* noted beside the document; spec has it */
 	struct override_set overrides; /* in force as it closed */
 	double evaluate_deadline_s; /* likewise, */
 	uint32_t quorum; /* and of reports */

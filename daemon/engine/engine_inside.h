@@ -81,7 +81,8 @@ struct engine_central {
 
 /* What only the rounds of a job need. */
 struct engine_work {
-	struct job_spec spec; /* immutable: of the document */
+	struct job_spec spec; /* immutable: of the document, */
+	struct job_stamp stamp; /* with what was noted beside it */
 	struct override_set overrides; /* of it, */
 	struct job_terms
 	    terms; /* and what is in force with them: engine_terms_take alone changes both */
@@ -371,9 +372,12 @@ bool engine_schedule_holds_state(const struct engine_job *j, const uint8_t state
 /* terms.c: what a job is run by. */
 /* From now on, also in the open round. Lock held, or nobody else knows the job. */
 void engine_terms_take(struct engine *g, struct engine_job *j, const struct override_set *o);
+/* A new job gets the defaults of this version, and a row of them with its own. */
+void engine_terms_stamp(struct engine_job *j);
+ERR_MUST_USE enum err engine_terms_put_stamp(struct store_db *db, const struct engine_job *j);
 /* Of its rounds, or of its evaluation. */
 struct round_policy engine_terms_policy(const struct engine_job *j, bool evaluates);
-/* Reads what is overridden of a job that is being loaded. */
+/* Reads what was noted beside a job that is being loaded, and what is overridden of it. */
 ERR_MUST_USE enum err engine_terms_load(
     struct engine *g, struct store_db *db, struct engine_job *j, struct why *why);
 /* Of "stop", what the job reaches with its round that has closed. Lock held. */

@@ -63,6 +63,8 @@ audit_submission(struct store_db *db, const struct submission *s, struct why *wh
 
 	hex_encode(hex, s->model.id, 32);
 	json_add_string(facts, "model", hex);
+	if (!job_stamp_is_empty(&s->made->work->stamp))
+		json_add(facts, "defaults", job_stamp_json(&s->made->work->stamp));
 	if (detail)
 		json_add_string(detail, "by", s->by);
 	return audit_append(db, s->services,
@@ -105,6 +107,8 @@ write_submission(struct store_db *db, void *arg, struct why *why)
 	enum err e = engine_owner_deleted(db, s->job.id, s->job.owner, why);
 	if (!e)
 		e = store_job_insert(db, &s->job);
+	if (!e)
+		e = engine_terms_put_stamp(db, s->made);
 	FAULT("job.row");
 	if (!e)
 		e = pin_init(db, &s->made->work->spec.recipe, s->job.owner, why);
@@ -333,6 +337,7 @@ make(struct engine *g, const struct engine_document *document, const uint8_t id[
 	if (!e)
 		e = engine_job_new(out, id, document->text, document->len, why);
 	if (!e) {
+		engine_terms_stamp(*out);
 		memcpy((*out)->owner, document->owner, sizeof((*out)->owner));
 		(*out)->work->reservation.asks = document->tried;
 		e = check(g, *out, document->bounded, why);

@@ -80,6 +80,7 @@ read_document(struct engine_job *j, const char *text, size_t len, struct why *wh
 	struct engine_work *w = j->work;
 
 	w->schedule = schedule_state_start();
+	w->stamp.normalise_max = -1;
 	enum err e = job_parse(&w->spec, text, len, why);
 	if (e)
 		return e;

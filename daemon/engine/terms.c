@@ -67,12 +67,58 @@ read_overrides(
 	return e == ERR_INVALID || e == ERR_LIMIT ? ERR_CORRUPT : e;
 }
 
+/* --- defaults of new jobs */
+
+void
+engine_terms_stamp(struct engine_job *j)
+{
+	j->work->stamp = job_stamp_new(&j->work->spec);
+	job_stamp_apply(&j->work->spec, &j->work->stamp);
+}
+
+enum err
+engine_terms_put_stamp(struct store_db *db, const struct engine_job *j)
+{
+	struct buf text;
+
+	if (job_stamp_is_empty(&j->work->stamp))
+		return ERR_OK;
+	struct json *v = job_stamp_json(&j->work->stamp);
+	buf_init(&text, JOB_STAMP_TEXT_MAX);
+	enum err e = json_print(&text, v, false);
+	json_free(v);
+	if (!e)
+		e = store_stamp_put(db, j->id, buf_str(&text));
+	buf_deinit(&text);
+	return e;
+}
+
+/* Without a row the document alone counts. */
+static enum err
+load_stamp(struct store_db *db, struct engine_job *j, struct why *why)
+{
+	char *text = NULL;
+
+	enum err e = store_stamp_get(db, j->id, &text);
+	if (e)
+		return e == ERR_NOTFOUND ? ERR_OK : e;
+	e = job_stamp_parse(&j->work->stamp, text, strlen(text), why);
+	free(text);
+	if (!e)
+		job_stamp_apply(&j->work->spec, &j->work->stamp);
+	return e == ERR_INVALID || e == ERR_LIMIT ? ERR_CORRUPT : e;
+}
+
+/* --- */
+
 enum err
 engine_terms_load(struct engine *g, struct store_db *db, struct engine_job *j, struct why *why)
 {
 	struct override_set o;
 
-	enum err e = read_overrides(db, j->id, &o, why);
+	enum err e = load_stamp(db, j, why);
+	if (!e)
+		e = read_overrides(db, j->id, &o, why);
 	if (!e)
 		engine_terms_take(g, j, &o);
 	return e;

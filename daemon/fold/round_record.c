@@ -131,6 +131,8 @@ round_facts(const struct fold *w)
 	if (w->f->spec->round.max_staleness > 0 || w->f->spec->round.mode == ROUND_MODE_BUFFERED)
 		add_mode(v, w->f->spec);
 	json_add_double(v, "max_norm", a->max_norm);
+	if (!job_stamp_is_empty(&w->f->stamp))
+		json_add(v, "defaults", job_stamp_json(&w->f->stamp));
 	json_add_u64(v, "reports", r->reports);
 	json_add_u64(v, "examples", r->examples);
 	if (r->evaluate.known)

@@ -11,6 +11,7 @@ enum statement {
 	OVERRIDES,
 	EVALUATIONS,
 	OVERRIDE,
+	STAMP,
 	BEST,
 	SPEEDS,
 	SIZED,
@@ -44,6 +45,7 @@ static const char *const texts[] = {
     [EVALUATIONS - STORE_DELETE_STATEMENTS] =
 	"DELETE FROM evaluation WHERE job = ? AND round BETWEEN ? AND ?",
     [OVERRIDE - STORE_DELETE_STATEMENTS] = "DELETE FROM job_override WHERE job = ?",
+    [STAMP - STORE_DELETE_STATEMENTS] = "DELETE FROM job_stamp WHERE job = ?",
     [BEST - STORE_DELETE_STATEMENTS] = "DELETE FROM best_model WHERE job = ?",
     [SPEEDS - STORE_DELETE_STATEMENTS] = "DELETE FROM speed WHERE job = ?",
     [SIZED - STORE_DELETE_STATEMENTS] = "DELETE FROM sized WHERE job = ?",
@@ -132,7 +134,7 @@ store_delete_job(struct store_db *db, const uint8_t job[16], double now)
 {
 	/* What refers to the job before the job. */
 	static const enum statement all[] = {
-	    DOCUMENT, BEST, SPEEDS, SIZED, OUT, OVERRIDE, ROUNDS, PAST, JOB};
+	    DOCUMENT, BEST, SPEEDS, SIZED, OUT, OVERRIDE, STAMP, ROUNDS, PAST, JOB};
 	const struct store_field field = {STORE_REAL, 0, 0};
 	struct store_query q = begin(db, TOMBSTONE, job);
 

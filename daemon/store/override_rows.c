@@ -2,7 +2,16 @@
 
 #include "store_inside.h"
 
-enum statement { GET = STORE_OVERRIDE_STATEMENTS, PUT, DELETE, OF_ROUND, PUT_ROUND, STATEMENTS };
+enum statement {
+	GET = STORE_OVERRIDE_STATEMENTS,
+	PUT,
+	DELETE,
+	OF_ROUND,
+	PUT_ROUND,
+	GET_STAMP,
+	PUT_STAMP,
+	STATEMENTS
+};
 _Static_assert((int)STATEMENTS <= (int)STORE_TASK_STATEMENTS, "the cache has a place for each");
 
 struct row {
@@ -67,6 +76,27 @@ store_override_put_round(
 
 	store_query_blob(&q, job, 16);
 	store_query_unsigned(&q, round);
+	store_query_text(&q, text, strlen(text), SIZE_MAX);
+	return store_query_done(&q);
+}
+
+enum err
+store_stamp_get(struct store_db *db, const uint8_t job[16], char **text)
+{
+	struct store_query q = store_query_begin(db, GET_STAMP,
+	    "SELECT stamp" STORE_JUDGED("job_stamp", "job, stamp") " FROM job_stamp WHERE job = ?");
+
+	store_query_blob(&q, job, 16);
+	return take(&q, text);
+}
+
+enum err
+store_stamp_put(struct store_db *db, const uint8_t job[16], const char *text)
+{
+	struct store_query q = store_query_begin(
+	    db, PUT_STAMP, "INSERT OR REPLACE INTO job_stamp (job, stamp) VALUES (?,?)");
+
+	store_query_blob(&q, job, 16);
 	store_query_text(&q, text, strlen(text), SIZE_MAX);
 	return store_query_done(&q);
 }

@@ -260,8 +260,14 @@ static const char *const migrations[] = {
     "	manifest BLOB NOT NULL CHECK (length(manifest) = 320),"
     "	receipt BLOB NOT NULL CHECK (length(receipt) = 160), report TEXT NOT NULL,"
     "	accepted_at REAL NOT NULL, PRIMARY KEY (job, round)) STRICT;"
-    "CREATE INDEX evaluation_device ON evaluation (device);" SUMMED(
-	evaluation, "rowid = NEW.rowid"),
+    "CREATE INDEX evaluation_device ON evaluation (device);"
+    /* Defaults that a job was submitted under, where its document has no word of them. */
+    "CREATE TABLE job_stamp ("
+    "	job BLOB NOT NULL PRIMARY KEY REFERENCES job, stamp TEXT NOT NULL) STRICT, WITHOUT ROWID;"
+    /* clang-format off */
+    SUMMED(evaluation, "rowid = NEW.rowid")
+    SUMMED(job_stamp, "job = NEW.job"),
+    /* clang-format on */
 };
 enum { VERSION = sizeof(migrations) / sizeof(migrations[0]) };
 

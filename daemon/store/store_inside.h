@@ -17,8 +17,8 @@ enum {
 	STORE_PAST_STATEMENTS = 121,
 	STORE_MODEL_STATEMENTS = 126,
 	STORE_OVERRIDE_STATEMENTS = 132,
-	STORE_TASK_STATEMENTS = 137,
-	STORE_STATEMENTS = 152
+	STORE_TASK_STATEMENTS = 139,
+	STORE_STATEMENTS = 154
 };
 
 /* A connection. Its statements are prepared at first use and finalized at close; one thread at a time uses it. */

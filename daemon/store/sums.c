@@ -31,6 +31,7 @@ static const struct summed summed[] = {
     {"past_job", STORE_SUM_PAST, false, 1, {"id"}},
     {"deleted_job", "id, at, owner", false, 1, {"id"}},
     {"job_override", "job, overrides", false, 1, {"job"}},
+    {"job_stamp", "job, stamp", false, 1, {"job"}},
     {"round", STORE_SUM_ROUND, true, 2, {"job", "round"}},
     {"round_metric", "job, round, name, mean, reports", false, 3, {"job", "round", "name"}},
     {"round_figures", "job, round, figures", true, 2, {"job", "round"}},

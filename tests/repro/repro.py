@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""repro.py fedavg|attacks|codecs|asynchronous|learning|boards: published experiments on the programs' own code, with rivulet simulate.
+"""repro.py fedavg|attacks|codecs|asynchronous|learning|boards|sizing: published experiments on the programs' own code, with rivulet simulate.
 
 Each run is kept in build/repro (by job and fleet), so that a command goes on where it ended. README.md says what is run and what
 the environment may change: ROWS, FULL, THREADS, KEEP, SPLIT, MNIST, BUILD. Standard library only.
@@ -146,7 +146,8 @@ def run(job_document, fleet_document):
             f.write(text)
     began = time.monotonic()
     with open(path + ".part", "w", encoding="utf-8") as out:
-        command = [f"{BUILD}/rivulet", "simulate", path + ".job.json", "--fleet", path + ".csv", "--config", path + ".conf"]
+        program = fleet_document.get("program", f"{BUILD}/rivulet")
+        command = [program, "simulate", path + ".job.json", "--fleet", path + ".csv", "--config", path + ".conf"]
         command += ["--test", "test", "--threads", THREADS, "--out", path + ".safetensors", *fleet_document.get("arguments", [])]
         status = subprocess.run(command, stdout=out, check=False).returncode
     with open(path + ".part", encoding="utf-8") as f:
@@ -185,7 +186,7 @@ def machine():
     return f"{os.cpu_count()} cores of {model}"
 
 
-def result(part, words, pictures):
+def result(part, words, pictures, page="results"):
     """Prints the table; it and the pictures are left in build/repro or, with KEEP=1, in docs/."""
     print(words)
     folder = "docs" if os.environ.get("KEEP") else KEPT
@@ -196,14 +197,14 @@ def result(part, words, pictures):
     if not os.environ.get("KEEP"):
         return
     begin, end = f"<!-- {part}: make {part} KEEP=1 -->\n", f"<!-- end of {part} -->\n"
-    with open("docs/results.md", encoding="utf-8") as f:
+    with open(f"docs/{page}.md", encoding="utf-8") as f:
         before, rest = f.read().split(begin)
         after = rest.split(end)[1]
     images = "\n".join(f"![{name}](repro-{name}.svg)" for name in pictures)
     body = "\n\n".join(filter(None, [f"Printed on {time.strftime('%Y-%m-%d')} on {machine()}.", words, images])) + "\n"
-    with open("docs/results.md", "w", encoding="utf-8") as f:
+    with open(f"docs/{page}.md", "w", encoding="utf-8") as f:
         f.write(before + begin + "\n" + body + "\n" + end + after)
-    print("wrote docs/results.md")
+    print(f"wrote docs/{page}.md")
 
 
 def main():
@@ -213,9 +214,10 @@ def main():
     import codecs_matrix
     import fedavg
     import learning
+    import sizing
 
     parts = {"fedavg": fedavg.main, "attacks": attacks.main, "codecs": codecs_matrix.main, "asynchronous": asynchronous.main}
-    parts |= {"learning": learning.main, "boards": boards.main}
+    parts |= {"learning": learning.main, "boards": boards.main, "sizing": sizing.main}
     if len(sys.argv) != 2 or sys.argv[1] not in parts:
         sys.exit(__doc__)
     if not os.path.exists(f"{MNIST}/train-images-idx3-ubyte.gz"):

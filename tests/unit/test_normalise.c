@@ -55,7 +55,8 @@ scales(void **state)
 	for (int averages = 0; averages < 2; averages++) {
 		make_table(&table, averages);
 		assert_int_equal(
-		    normalise_new(&n, &in, &(struct normalise_by){normalisers, NULL}, &table, NULL),
+		    normalise_new(
+			&n, &in, &(struct normalise_by){.normalisers = normalisers}, &table, NULL),
 		    ERR_OK);
 		struct rule_input scaled = normalise_input(n);
 		assert_ptr_equal(scaled.weights, weights);
@@ -87,8 +88,8 @@ equal_are_left(void **state)
 
 	(void)state;
 	make_table(&table, false);
-	assert_int_equal(
-	    normalise_new(&n, &in, &(struct normalise_by){normalisers, NULL}, &table, NULL),
+	assert_int_equal(normalise_new(&n, &in, &(struct normalise_by){.normalisers = normalisers},
+			     &table, NULL),
 	    ERR_OK);
 	assert_true(normalise_input(n).read_tile == read_tile);
 	normalise_free(n);
@@ -111,11 +112,12 @@ failures(void **state)
 	(void)state;
 	make_table(&table, false);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_int_equal(
-		    normalise_new(&n, &in, &(struct normalise_by){bad[i], NULL}, &table, NULL),
+		assert_int_equal(normalise_new(&n, &in,
+				     &(struct normalise_by){.normalisers = bad[i]}, &table, NULL),
 		    ERR_INVALID);
 	assert_int_equal(
-	    normalise_new(&n, &in, &(struct normalise_by){good, NULL}, &table, NULL), ERR_OK);
+	    normalise_new(&n, &in, &(struct normalise_by){.normalisers = good}, &table, NULL),
+	    ERR_OK);
 	struct rule_input scaled = normalise_input(n);
 	assert_int_equal(scaled.read_tile(scaled.context, 2, 0, 1, out), ERR_CORRUPT);
 	normalise_free(n);

@@ -203,8 +203,14 @@ read_normalise(struct aggregate_spec *out, const struct recipe *recipe, struct f
 
 	out->normalise =
 	    field_bool(aggregate, "normalise", recipe->local.unit == LOCAL_SIZED && may);
-	if (!out->normalise)
+	out->normalise_max = field_double(aggregate, "normalise_max", 0, JOB_FACTOR_MAX, -1);
+	if (!job_factor_is_bound(out->normalise_max))
+		field_fail(aggregate, "normalise_max", "is 0 (no bound), or 1 and more");
+	if (!out->normalise) {
+		if (field_has(aggregate, "normalise_max"))
+			field_fail(aggregate, "normalise_max", "needs \"normalise\"");
 		return;
+	}
 	if (!plain)
 		field_fail(aggregate, "normalise", "goes with the plain mean only");
 	if (recipe->local.optimizer.type != OPTIMIZER_SGD)

@@ -95,6 +95,8 @@ struct aggregate_spec {
 	struct rule_spec rule;
 	struct staleness_spec staleness;
 	bool normalise; /* FedNova: deltas are scaled to the same amount of local work */
+	double
+	    normalise_max; /* none by more than this, at least 1; 0: no bound; below 0: no word, and no bound */
 	char optimizer[RECIPE_NAME_MAX]; /* "sgd" */
 	double rate, momentum; /* default 1, 0 */
 	bool nesterov; /* sgd */
@@ -188,6 +190,27 @@ ERR_MUST_USE enum err job_parse(
 /* What parses, and cannot be meant: asked of new jobs only, for those of before run on as they do. ERR_INVALID. */
 ERR_MUST_USE enum err job_check(const struct job_spec *job, struct why *why);
 void job_deinit(struct job_spec *job);
+
+/* Defaults that are better than those that older documents were submitted with. A coordinator notes them beside each new job whose
+ * document has no word of them, and in the records of its rounds: a document alone means what it always meant. Text: a JSON object from
+ * paths to values. FORMAT.md, "Defaults of new jobs". */
+struct job_stamp {
+	double normalise_max; /* below 0: none */
+};
+#define JOB_STAMP_TEXT_MAX 1024
+/* What a job of this document has if it is new. */
+struct job_stamp job_stamp_new(const struct job_spec *job);
+/* The job is run by it from now on. */
+void job_stamp_apply(struct job_spec *job, const struct job_stamp *stamp);
+bool job_stamp_is_empty(const struct job_stamp *stamp);
+bool job_stamp_equals(const struct job_stamp *a, const struct job_stamp *b);
+struct json *job_stamp_json(const struct job_stamp *stamp); /* the caller's */
+/* NULL: nothing is noted. ERR_UNSUPPORTED: of a later version; ERR_INVALID. *out is empty then. */
+ERR_MUST_USE enum err job_stamp_read(
+    struct job_stamp *out, const struct json *from, struct why *why);
+ERR_MUST_USE enum err job_stamp_parse(
+    struct job_stamp *out, const char *text, size_t len, struct why *why);
+
 /* Is it among the devices listed, or are none? What could be a full id is one: no name takes the place of the device that has it. */
 bool job_names_device(const struct select_spec *s, const char *id, const char *name);
 /* Devices that a round needs, at the fewest: a buffer takes several reports of one. */

@@ -13,11 +13,14 @@
 #define JOB_SECONDS_MAX 1e8
 #define JOB_GRACE_MAX 1e6
 #define JOB_TASK_TIMEOUT_MIN 1.0
+#define JOB_FACTOR_MAX 1e30
 
 /* Parts of job_parse in files of their own. Within wire/ only; errors stick in the reader. */
 
 /* The mean of all deltas, with nothing before it. */
 bool job_is_plain_mean(const struct rule_spec *rule);
+/* Can it be the most of factors whose mean is about 1? 0 is none, below 0 no word. */
+bool job_factor_is_bound(double most);
 /* "round". */
 void job_round_read(struct round_spec *out, struct field *doc);
 /* "staleness" of "aggregate", after the round and the rule. */
