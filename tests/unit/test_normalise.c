@@ -77,6 +77,36 @@ scales(void **state)
 	}
 }
 
+/* No delta counts for more than `most` times what it is; those that count for less than themselves stay. */
+static void
+bounds(void **state)
+{
+	static const double weights[] = {1, 3}, normalisers[] = {2, 10};
+	static const struct {
+		double most;
+		float factor;
+	} rows[] = {{-1, 4}, {0, 4}, {5, 4}, {4, 4}, {2, 2}, {1, 1}};
+	const struct rule_input in = {
+	    .read_tile = read_tile, .elements = ELEMENTS, .deltas = 2, .weights = weights};
+	struct tensor_table table;
+	struct normalise *n;
+	float got[1];
+
+	(void)state;
+	make_table(&table, false);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		const struct normalise_by by = {.normalisers = normalisers, .most = rows[i].most};
+		assert_int_equal(normalise_new(&n, &in, &by, &table, NULL), ERR_OK);
+		struct rule_input scaled = normalise_input(n);
+		assert_int_equal(scaled.read_tile(scaled.context, 0, 1, 1, got), ERR_OK);
+		assert_true(got[0] == deltas[0][1] * rows[i].factor);
+		assert_int_equal(scaled.read_tile(scaled.context, 1, 1, 1, got), ERR_OK);
+		assert_true(got[0] == deltas[1][1] * 0.8f);
+		normalise_free(n);
+	}
+	tensor_table_deinit(&table);
+}
+
 static void
 equal_are_left(void **state)
 {
@@ -130,6 +160,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(scales),
+	    cmocka_unit_test(bounds),
 	    cmocka_unit_test(equal_are_left),
 	    cmocka_unit_test(failures),
 	};

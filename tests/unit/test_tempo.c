@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -60,8 +61,48 @@ steps_within_bounds(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		struct throughput s = {.recent = {rows[i].per_s}, .count = rows[i].per_s > 0};
-		assert_int_equal(throughput_steps(&local, &s), rows[i].steps);
+		assert_int_equal(throughput_steps(&local, &s, 0), rows[i].steps);
+		/* As fast as others are, while it was not measured itself. */
+		const struct throughput unknown = {.count = 0};
+		assert_int_equal(throughput_steps(&local, &unknown, rows[i].per_s), rows[i].steps);
+		assert_int_equal(throughput_steps(&local, &s, 50), s.count ? rows[i].steps : 1500);
 	}
+}
+
+/* The median of the devices, each with its own, as it was when a round was first asked about. */
+static void
+the_median_of_a_fleet(void **state)
+{
+	struct throughput devices[101] = {{.count = 0}};
+	struct throughput_fleet f = {.count = 0};
+
+	(void)state;
+	assert_true(throughput_fleet_speed(&f, 1) == 0);
+	assert_int_equal(throughput_fleet_note(&f, &devices[0], 0, 1), ERR_OK);
+	assert_int_equal(f.count, 0);
+	assert_int_equal(throughput_fleet_note(&f, &devices[0], 8, 1), ERR_OK);
+	assert_true(throughput_fleet_speed(&f, 1) == 0);
+	assert_true(throughput_fleet_speed(&f, 2) == 8);
+	assert_true(throughput_fleet_speed(&f, 1) == 8);
+	for (int again = 0; again < 7; again++)
+		for (size_t i = 0; i < 101; i++)
+			assert_int_equal(
+			    throughput_fleet_note(&f, &devices[i], 1 + (i * 37) % 101, 1), ERR_OK);
+	assert_int_equal(f.count, 101);
+	for (size_t i = 1; i < f.count; i++)
+		assert_true(f.sorted[i - 1] <= f.sorted[i]);
+	assert_true(throughput_fleet_speed(&f, 2) == 8 && throughput_fleet_speed(&f, 3) == 51);
+	/* A hundred devices' worth of one that is asked more often moves nothing. */
+	for (int again = 0; again < 100; again++)
+		assert_int_equal(throughput_fleet_note(&f, &devices[100], 1000, 1), ERR_OK);
+	assert_int_equal(f.count, 101);
+	assert_in_range(throughput_fleet_speed(&f, 4), 51, 52);
+	for (size_t i = 0; i < 101; i++)
+		throughput_fleet_drop(&f, &devices[i]);
+	assert_int_equal(f.count, 0);
+	assert_true(throughput_fleet_speed(&f, 5) == 0);
+	throughput_fleet_drop(&f, &devices[0]);
+	throughput_fleet_deinit(&f);
 }
 
 /* --- rows */
@@ -390,10 +431,86 @@ an_erased_device_is_forgotten(void **state)
 	tempo_forget(&t, device_id(2));
 	assert_null(tempo_find(&t, device_id(2), 1));
 	assert_int_equal(tempo_find(&t, device_id(3), 2)->steps, 30);
-	assert_int_equal(tempo_size(&t, &local, device_id(2), 3, 3)->steps, 2);
+	/* Known no more, it is like those that are. */
+	assert_int_equal(tempo_size(&t, &local, device_id(2), 3, 3)->steps, 20);
+	assert_int_equal(tempo_size(&t, &local, device_id(2), 4, 3)->steps, 20);
 	assert_null(tempo_find(&t, device_id(3), 2));
-	assert_int_equal(t.task_count, 3);
+	assert_int_equal(t.task_count, 4);
 	tempo_deinit(&t);
+}
+
+/* In the first round nobody was measured, and all have as much, also who comes when others have sent theirs; later the middle one's. */
+static void
+newcomers_get_as_much_as_others(void **state)
+{
+	struct tempo t = {.oldest = 0};
+	const struct local_spec local = {
+	    .unit = LOCAL_SIZED, .target_s = 30, .min_steps = 20, .max_steps = 2000};
+
+	(void)state;
+	for (uint8_t tag = 1; tag <= 3; tag++) {
+		assert_int_equal(tempo_size(&t, &local, device_id(tag), 1, 1)->steps, 20);
+		tempo_note(&t, device_id(tag), 20, 20.0 / (5 * tag * tag));
+	}
+	assert_int_equal(tempo_size(&t, &local, device_id(4), 1, 1)->steps, 20);
+	for (uint8_t tag = 1; tag <= 3; tag++)
+		assert_int_equal(
+		    tempo_size(&t, &local, device_id(tag), 2, 1)->steps, 150u * tag * tag);
+	assert_int_equal(tempo_size(&t, &local, device_id(5), 2, 1)->steps, 600);
+	tempo_deinit(&t);
+}
+
+/* --- what is noted beside a new job */
+
+static enum err
+drop_stamps(struct store_db *db, void *arg, struct why *why)
+{
+	char *text = NULL;
+
+	(void)why;
+	assert_int_equal(store_stamp_get(db, arg, &text), ERR_OK);
+	assert_string_equal(text, "{\"aggregate.normalise_max\":2}");
+	free(text);
+	return store_stamp_put(db, arg, "{}");
+}
+
+static enum err
+no_stamp(struct store_db *db, void *arg, struct why *why)
+{
+	char *text = NULL;
+
+	(void)why;
+	assert_int_equal(store_stamp_get(db, arg, &text), ERR_NOTFOUND);
+	return ERR_OK;
+}
+
+static double
+bound_of(struct coordinator *c)
+{
+	return inside(c)->work->spec.aggregate.normalise_max;
+}
+
+/* A document alone folds to what it always did; a new job has the bound, unless its document says another. */
+static void
+defaults_of_new_jobs(void **state)
+{
+	struct coordinator *c = *state;
+	uint8_t job[16];
+
+	submit(c, sized, job);
+	assert_true(bound_of(c) == 2);
+	coordinator_stop(c);
+	coordinator_start(c);
+	assert_true(bound_of(c) == 2);
+	/* One that was submitted to an earlier version. */
+	assert_int_equal(store_write(c->s.store, drop_stamps, job, &c->why), ERR_OK);
+	coordinator_stop(c);
+	coordinator_start(c);
+	assert_true(bound_of(c) < 0);
+	assert_int_equal(store_write(c->s.store, delete_it, job, &c->why), ERR_OK);
+	assert_int_equal(store_write(c->s.store, no_stamp, job, &c->why), ERR_OK);
+	submit(c, JOB("plain", "\"goal\":2", ",\"aggregate\":{\"normalise\":false}"), job);
+	assert_int_equal(store_write(c->s.store, no_stamp, job, &c->why), ERR_OK);
 }
 
 #define WITH(test) cmocka_unit_test_setup_teardown(test, coordinator_setup, coordinator_teardown)
@@ -404,6 +521,9 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(the_median_of_the_last_five),
 	    cmocka_unit_test(steps_within_bounds),
+	    cmocka_unit_test(the_median_of_a_fleet),
+	    cmocka_unit_test(newcomers_get_as_much_as_others),
+	    WITH(defaults_of_new_jobs),
 	    cmocka_unit_test(an_erased_device_is_forgotten),
 	    WITH(rows_come_and_go),
 	    WITH(the_same_steps_again),
