@@ -26,6 +26,7 @@ struct trainer_in {
 	    kernels; /* the device's home, where the choice of kernels is kept (kernel_choice.h); NULL: it has none */
 	const char *kept_home; /* what programs keep between tasks lies below it; NULL: `home` */
 	const struct apart *apart; /* the user of programs; NULL: this process's */
+	bool copies; /* task_directory_place.copies */
 	const uint8_t *device; /* 32 bytes */
 	struct spawner *spawner; /* starts programs; NULL: each is started by one of its own */
 	struct companions

@@ -44,7 +44,7 @@ prepare(struct external *x, struct why *why)
 	    .validation = x->in->validation,
 	    .settings = x->in->settings,
 	    .data = x->in->data,
-	    .place = {x->in->home, x->in->apart, x->program},
+	    .place = {x->in->home, x->in->apart, x->program, x->in->copies},
 	    .kept_home = kept_home(x),
 	    .device = x->in->device,
 	    .seconds = x->in->seconds,

@@ -262,7 +262,8 @@ give_order(struct companion *c, const int pipes[3][2], struct why *why)
 	static const char *const environment[] = {
 	    "RIVULET_TRAINER_IN=3", "RIVULET_TRAINER_OUT=4", NULL};
 	const int words[SPAWNER_WORDS] = {pipes[0][READ_END], pipes[1][WRITE_END]};
-	const struct task_directory_place place = {c->place->home, c->place->apart, c->trainer};
+	const struct task_directory_place place = {
+	    .home = c->place->home, .apart = c->place->apart, .trainer = c->trainer};
 	struct task_directory_stay stay;
 	struct program_order order = {.words = ""};
 	const struct program program = {.settings = c->place->settings,
@@ -357,8 +358,8 @@ companion_free(struct companion *c)
 	if (!c)
 		return;
 	spawner_deinit(&c->spawner);
-	task_directory_leave(
-	    &(struct task_directory_place){c->place->home, c->place->apart, c->trainer});
+	task_directory_leave(&(struct task_directory_place){
+	    .home = c->place->home, .apart = c->place->apart, .trainer = c->trainer});
 	buf_deinit(&c->pending);
 	lines_deinit(&c->lines);
 	free(c);

@@ -20,6 +20,7 @@ struct task_directory {
 	char given
 	    [PATH_MAX]; /* the one to read: HOME/work/TASK.given, or HOME/work/NAME.given/TASK */
 	const struct apart *apart; /* NULL: the program has the agent's user */
+	bool copies; /* as its place says */
 	int fd; /* of `path`, for what stands there by that name may soon be something else; -1: it was not made */
 	/* Of a link, as the program got it. */
 	struct task_directory_seen {
@@ -40,6 +41,8 @@ struct task_directory_place {
 	const char *home; /* the agent's */
 	const struct apart *apart; /* NULL: programs have the agent's user */
 	const struct settings_trainer *trainer;
+	bool
+	    copies; /* each task has a base model of its own: as many tasks at a time as there are may share the file */
 };
 
 struct task_directory_options {

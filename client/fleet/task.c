@@ -312,6 +312,7 @@ run(const struct fleet_shop *s, struct fleet_task *t, struct work *w)
 	    .data = &slot->data,
 	    .home = slot->home,
 	    .kept_home = kept,
+	    .copies = true,
 	    .device = id,
 	    .spawner = slot->programs ? &slot->spawner : NULL,
 	    .companions = slot->programs ? &slot->companions : NULL,

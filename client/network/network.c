@@ -14,7 +14,7 @@ cmd_network_read_job(struct job_spec *out, const char *path, struct why *why)
 	char *text = NULL;
 	size_t len = 0;
 	struct why inner;
-	enum err e = preset_read(path, &text, &len, why);
+	enum err e = preset_read(path, NULL, &text, &len, why);
 
 	if (e)
 		return e;

@@ -6,9 +6,9 @@
 #include "cmd.h"
 #include "estimate.h"
 #include "num.h"
+#include "preset.h"
 #include "print.h"
 #include "statement.h"
-#include "text_file.h"
 
 enum err
 planning_show(const struct plan_want *want, bool as_json, bool *runs, struct why *why)
@@ -53,7 +53,7 @@ plan(struct planning *p, const char *path, struct why *why)
 	    (!num_u64(p->devices, FLEET_DEVICES_MAX, &want->devices) || want->devices == 0))
 		return err_set(
 		    why, ERR_INVALID, "--devices wants a number from 1 to %u", FLEET_DEVICES_MAX);
-	enum err e = text_file_read(path, JOB_DOCUMENT_MAX, &p->text, &len, why);
+	enum err e = preset_read(path, NULL, &p->text, &len, why);
 	if (e)
 		return e;
 	want->text = p->text;

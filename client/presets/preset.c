@@ -236,17 +236,43 @@ preset_expand(char **text, size_t *len, struct why *why)
 	return e;
 }
 
-enum err
-preset_read(const char *path, char **text, size_t *len, struct why *why)
+static enum err
+read_file(const char *path, char **text, size_t *len, struct why *why)
 {
-	enum err e = text_file_read(path, JOB_DOCUMENT_MAX, text, len, why);
+	return text_file_read(path, JOB_DOCUMENT_MAX, text, len, why);
+}
+
+enum err
+preset_read(
+    const char *path, const struct preset_edit *edit, char **text, size_t *len, struct why *why)
+{
+	enum err e = read_file(path, text, len, why);
 
 	if (e)
 		return e;
-	e = preset_expand(text, len, why);
+	if (edit)
+		e = edit->change(edit->ctx, text, len, why);
+	if (!e)
+		e = preset_expand(text, len, why);
 	if (e) {
 		free(*text);
 		*text = NULL;
 	}
+	return e;
+}
+
+enum err
+preset_read_base(const char *path, struct json **out, struct why *why)
+{
+	char *text = NULL;
+	size_t len = 0;
+
+	*out = NULL;
+	enum err e = read_file(path, &text, &len, why);
+	if (!e)
+		e = json_parse(out, text, len, why);
+	free(text);
+	if (!e && json_kind(*out) != JSON_OBJECT)
+		e = err_set(why, ERR_INVALID, "%.200s holds no job document", path);
 	return e;
 }

@@ -37,7 +37,15 @@ ERR_MUST_USE enum err preset_model(struct json **model, struct json **data, cons
 /* A job document whose "model" is {"preset": NAME, "set": {...}} becomes one of layers: *text, of *len bytes, is freed and made anew.
  * "loss" and other keys of the model stay; what "data" lacks of the network's needs is added. Any other document is left as it is. */
 ERR_MUST_USE enum err preset_expand(char **text, size_t *len, struct why *why);
-/* Reads a job file and expands it; the caller frees *text. */
-ERR_MUST_USE enum err preset_read(const char *path, char **text, size_t *len, struct why *why);
+/* Every command reads a job file with this one: what is read is what is sent, but for the preset, which is expanded. The caller frees
+ * *text. `edit`, or NULL, changes the document as it stands in the file, before that: *text is freed and made anew. */
+struct preset_edit {
+	enum err (*change)(void *ctx, char **text, size_t *len, struct why *why);
+	void *ctx;
+};
+ERR_MUST_USE enum err preset_read(
+    const char *path, const struct preset_edit *edit, char **text, size_t *len, struct why *why);
+/* What a document is made from, as it stands in the file, which holds an object. */
+ERR_MUST_USE enum err preset_read_base(const char *path, struct json **out, struct why *why);
 
 #endif

@@ -63,7 +63,7 @@ print_round(void *context, const struct simulate_line *line)
 static enum err
 read_job(struct simulation *s, struct why *why)
 {
-	enum err e = preset_read(s->job_file, &s->text, &s->len, why);
+	enum err e = preset_read(s->job_file, NULL, &s->text, &s->len, why);
 
 	if (e)
 		return e;

@@ -244,6 +244,7 @@ fit_layers(struct simulate_coordinator *c, uint8_t **data, struct why *why)
 		e = fill_first(c, net, *data, &fresh, why);
 		free(*data);
 		*data = fresh;
+		c->refitted = true;
 		tensor_table_deinit(&c->table);
 		if (!e)
 			e = tensor_table_copy(&c->table, &c->net);
@@ -270,7 +271,7 @@ read_first(struct simulate_coordinator *c, uint8_t **data, struct why *why)
 	return e ? e : fit_layers(c, data, why);
 }
 
-/* A job's `init` names the file by its hash: what it is called in records. */
+/* A job's `init` names the file by its hash: what it is called in records, and what programs find. */
 static enum err
 rename_first(struct simulate_coordinator *c, struct why *why)
 {
@@ -285,10 +286,14 @@ rename_first(struct simulate_coordinator *c, struct why *why)
 		return e;
 	hash_sha256(hash, file.data, file.len);
 	c->base->base.file_bytes = file.len;
-	file_unmap(&file);
 	if (memcmp(hash, want, 32) != 0)
-		return err_set(why, ERR_INVALID, "%s is not the model that the job's init names",
+		e = err_set(why, ERR_INVALID, "%s is not the model that the job's init names",
 		    c->setup.init);
+	else if (c->base->path && !c->refitted)
+		e = file_write(c->base->path, file.data, file.len, 0644, why);
+	file_unmap(&file);
+	if (e)
+		return e;
 	memcpy(c->base->base.id, hash, 32);
 	return ERR_OK;
 }

@@ -52,6 +52,8 @@ struct simulate_coordinator {
 	char job_hex[33];
 	struct tensor_table table;
 	struct tensor_table net; /* in the network's order; empty without layers */
+	bool
+	    refitted; /* the first weights are not those of their file any more: the network has other tensors */
 	uint64_t state_floats;
 	struct dataset test, triggered;
 	struct schedule_state schedule;

@@ -16,7 +16,6 @@
 #include "rounds.h"
 #include "states.h"
 #include "task_kind.h"
-#include "text_file.h"
 
 struct submit {
 	struct cmd_admin a;
@@ -206,7 +205,7 @@ edit(struct submit *s, struct json **document, struct why *why)
 
 /* The text of an edited document ends with a newline, as a file does. */
 static enum err
-reprint(struct submit *s, const struct json *document, struct why *why)
+reprint(char **to, size_t *len, const struct json *document, struct why *why)
 {
 	struct buf text;
 
@@ -218,30 +217,35 @@ reprint(struct submit *s, const struct json *document, struct why *why)
 		buf_deinit(&text);
 		return err_set(why, e, "the document cannot be written: %s", err_name(e));
 	}
-	free(s->text);
-	s->text = text.data;
-	s->len = text.len;
+	free(*to);
+	*to = text.data;
+	*len = text.len;
 	return ERR_OK;
+}
+
+static enum err
+edit_text(void *ctx, char **text, size_t *len, struct why *why)
+{
+	struct submit *s = ctx;
+	struct json *document = NULL;
+	enum err e = json_parse(&document, *text, *len, why);
+
+	if (!e)
+		e = edit(s, &document, why);
+	if (!e)
+		e = reprint(text, len, document, why);
+	json_free(document);
+	return e;
 }
 
 /* The job's id is the hash of the document: what is not edited goes as it stands in the file. */
 static enum err
 prepare(struct submit *s, const char *path, struct why *why)
 {
-	struct json *document = NULL;
-	enum err e = text_file_read(path, JOB_DOCUMENT_MAX, &s->text, &s->len, why);
+	const struct preset_edit changes = {edit_text, s};
+	bool edited = s->init || s->sets.count > 0;
 
-	if (e)
-		return e;
-	if (!s->init && s->sets.count == 0)
-		return preset_expand(&s->text, &s->len, why);
-	e = json_parse(&document, s->text, s->len, why);
-	if (!e)
-		e = edit(s, &document, why);
-	if (!e)
-		e = reprint(s, document, why);
-	json_free(document);
-	return e ? e : preset_expand(&s->text, &s->len, why);
+	return preset_read(path, edited ? &changes : NULL, &s->text, &s->len, why);
 }
 
 static enum err

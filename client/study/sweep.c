@@ -17,7 +17,6 @@
 #include "print.h"
 #include "states.h"
 #include "submit.h"
-#include "text_file.h"
 
 #define PARALLEL_MAX 100
 #define POLL_US 300000
@@ -251,24 +250,9 @@ sweep(struct sweep *s, bool *ended, struct why *why)
 }
 
 static enum err
-read_base(struct sweep *s, const char *path, struct why *why)
-{
-	char *text = NULL;
-	size_t len = 0;
-	enum err e = text_file_read(path, JOB_DOCUMENT_MAX, &text, &len, why);
-
-	if (!e)
-		e = json_parse(&s->base, text, len, why);
-	free(text);
-	if (!e && json_kind(s->base) != JSON_OBJECT)
-		e = err_set(why, ERR_INVALID, "%.200s holds no job document", path);
-	return e;
-}
-
-static enum err
 prepare(struct sweep *s, const char *path, const struct cmd_words *sets, struct why *why)
 {
-	enum err e = read_base(s, path, why);
+	enum err e = preset_read_base(path, &s->base, why);
 
 	for (size_t i = 0; i < sets->count && !e; i++)
 		e = grid_add(&s->all.grid, sets->words[i], why);
