@@ -368,7 +368,7 @@ may_read_logs(const struct exchange *x, const struct job_view *job)
 
 struct overridden {
 	const struct store_job *row;
-	struct json *shown; /* made by the reading, the caller's */
+	struct json *shown, *defaults; /* made by the reading, the caller's */
 };
 
 /* What was set of it, beside what its document says. */
@@ -380,7 +380,13 @@ read_overridden(struct store_db *db, void *arg, struct why *why)
 	struct job_spec spec;
 	char *text = NULL;
 
-	enum err e = store_override_get(db, o->row->id, &text);
+	enum err e = store_stamp_get(db, o->row->id, &text);
+	if (!e)
+		o->defaults = json_new_printed(text);
+	free(text);
+	if (e && e != ERR_NOTFOUND)
+		return e;
+	e = store_override_get(db, o->row->id, &text);
 	if (e)
 		return e == ERR_NOTFOUND ? ERR_OK : e;
 	e = override_parse(&set, text, strlen(text), why);
@@ -398,7 +404,7 @@ read_overridden(struct store_db *db, void *arg, struct why *why)
 static bool
 add_terms(struct exchange *x, const struct store_job *row, struct json *v)
 {
-	struct overridden o = {.row = row, .shown = NULL};
+	struct overridden o = {.row = row};
 	struct json *document = NULL;
 	struct why why = {""};
 
@@ -407,6 +413,7 @@ add_terms(struct exchange *x, const struct store_job *row, struct json *v)
 		e = store_read(x->services->store, read_overridden, &o, &why);
 	json_add(v, "document", document);
 	json_add(v, "overrides", o.shown ? o.shown : json_object());
+	json_add(v, "defaults", o.defaults ? o.defaults : json_object());
 	if (e)
 		exchange_failed(x, e, &why);
 	return !e;

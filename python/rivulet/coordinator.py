@@ -164,9 +164,9 @@ class Coordinator:
         named in ``model.init``: a torch module, a state_dict of tensors or arrays, or the path of a safetensors file.
         Of a module, parameters are ``train`` where they require a gradient and ``frozen`` where not, floating buffers
         ``average``, all else ``frozen``; of a state_dict, floats are ``train``. The job's own ``tensors`` come first.
-        What the coordinator warns of is a Python warning.
+        What the coordinator warns of is a Python warning. A preset becomes layers, as `rivulet preset` prints them.
         """
-        text = _document(job)
+        text = _expanded(_document(job))
         if init is not None:
             document = _parse(text)
             self._begin_with(document, init)
@@ -425,6 +425,18 @@ def _document(job: Union[Mapping[str, Any], Path]) -> bytes:
         return utf8(text, job)
     except ValueError as e:
         raise Error(str(e), "invalid") from None
+
+
+def _expanded(text: bytes) -> bytes:
+    """With layers in the place of a preset; any other document stays as it is, for its hash is the job's id."""
+    if b'"preset"' not in text:
+        return text
+    document = _parse(text)
+    if "preset" not in document.get("model", {}):
+        return text
+    from . import presets
+
+    return json.dumps(presets.expand(document)).encode()
 
 
 def _parse(text: bytes) -> Row:

@@ -2,7 +2,7 @@
 import json
 import os
 import subprocess
-from typing import Any, Dict
+from typing import Any, Dict, Mapping
 
 from . import Error
 
@@ -33,3 +33,18 @@ def preset(name: str, **settings: int) -> Dict[str, Any]:
         raise Error(said[len("rivulet: ") :] if said.startswith("rivulet: ") else said, "invalid")
     answer: Dict[str, Any] = json.loads(done.stdout)
     return answer
+
+
+def expand(document: Mapping[str, Any]) -> Dict[str, Any]:
+    """The document with the layers in the place of its model's ``preset`` and ``set``, as the program's commands read it."""
+    model = dict(document["model"])
+    if "layers" in model:
+        raise Error('model: either "preset" or "layers"', "invalid")
+    settings = model.pop("set", {})
+    if not isinstance(settings, Mapping):
+        raise Error("model.set: must be an object of numbers", "invalid")
+    made = preset(model.pop("preset"), **settings)
+    whole = {**document, "model": {**made["model"], **model}}
+    if isinstance(document.get("data"), Mapping):
+        whole["data"] = {**made["data"], **document["data"]}
+    return whole

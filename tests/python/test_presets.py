@@ -58,6 +58,33 @@ class Presets(unittest.TestCase):
                 document = coordinator.job(coordinator.submit(job))["document"]
         self.assertEqual(document["model"], job["model"])
 
+    def test_a_job_file_names_one(self) -> None:
+        job = {
+            "name": "spoken",
+            "model": {"preset": "ds-cnn", "set": {"classes": 4, "side": 12, "width": 8}, "loss": "cross_entropy"},
+            "data": {"name": "words", "classes": 4},
+            "local": {"optimizer": {"rate": 0.1}},
+            "round": {"goal": 1},
+            "stop": {"rounds": 1},
+        }
+        with Fleet() as fleet, Coordinator(socket=fleet.socket) as coordinator:
+            path = fleet.path("spoken.json")
+            with open(path, "w", encoding="utf-8") as f:
+                json.dump(job, f)
+            told = subprocess.run([RIVULET, "job", "submit", path, "--print"], capture_output=True, check=True).stdout
+            for form in (job, json.dumps(job), path):
+                with self.subTest(form=form), warnings.catch_warnings(record=True):  # that no device is there
+                    self.assertEqual(coordinator.job(coordinator.submit(form))["document"], json.loads(told))
+            for model, words in (
+                ({"preset": "nothing"}, 'no preset is called "nothing"'),
+                ({"preset": "gpt", "layers": []}, 'either "preset" or "layers"'),
+                ({"preset": "gpt", "set": 3}, "model.set: must be an object"),
+                ({"preset": 3}, "no name of a preset"),
+            ):
+                with self.subTest(model=model), self.assertRaises(Error) as caught:
+                    coordinator.submit({**job, "model": model})
+                self.assertIn(words, str(caught.exception))
+
 
 if __name__ == "__main__":
     unittest.main()

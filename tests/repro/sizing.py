@@ -1,6 +1,6 @@
 """Work by measured speed (local.target_s) beside the same number of steps for all: does a round spoil what those before it learned?
 
-30 devices, a small CNN on MNIST, rate 0.05. A device in the middle does STEPS steps of 10 examples in target_s, so that is what all do
+A small CNN on MNIST, rate 0.05. A device in the middle does STEPS steps of 10 examples in target_s, so that is what all do
 without it. A cell is a division of the examples, a spread of speeds and who is asked; its figure is the mean of three seeds (of the job, the
 fleet and the division at a time). BEFORE=PROGRAM names an older `rivulet` for a column of its own.
 """
@@ -9,7 +9,7 @@ import os
 import repro
 
 SEEDS = (1, 2, 3)
-DEVICES, ROUNDS, STEPS, BATCH, RATE = 30, 10, 200, 10, 0.05
+STEPS, BATCH, RATE = 200, 10, 0.05
 TARGET_S = 2  # a device does 1000 examples in a second
 BOUND = 0.02
 BEFORE = os.environ.get("BEFORE", "")
@@ -24,7 +24,20 @@ NET = [
 ]
 SPLITS = [("IID", "iid", ""), ("Dirichlet 0.3", "dirichlet", "alpha = 0.3\n"), ("two digits each", "label", "")]
 SPREADS = [("none", ()), ("lognormal:0.5", ("--speeds", "lognormal:0.5")), ("lognormal:1.5", ("--speeds", "lognormal:1.5"))]
-ASKED = [("10 of 30", {"goal": 10, "pick": "sample"}), ("all", {"goal": DEVICES, "pick": "sample"}), ("buffered", {"goal": 10, "mode": "buffered"})]
+
+
+class Asked:
+    """Who is asked: "round", of so many devices, for so many rounds."""
+
+    def __init__(self, name, rounds_of, devices, rounds):
+        self.name, self.round, self.devices, self.rounds = name, rounds_of, devices, rounds
+
+
+ASKED = [
+    Asked("10 of 30", {"goal": 10, "pick": "sample"}, 30, 10),
+    Asked("all of 10", {"goal": 10, "pick": "sample"}, 10, 6),
+    Asked("buffered, 10 of 30", {"goal": 10, "mode": "buffered"}, 30, 6),
+]
 
 
 class Way:
@@ -43,11 +56,11 @@ WAYS += [Way("no bound", SIZED, {"normalise_max": 0}), Way("target_s", SIZED), W
 
 def documents(split, spread, asked, way, seed):
     local = {**way.local, "batch": BATCH, "optimizer": {"name": "sgd", "rate": RATE}}
-    job = repro.job("sizing", NET, local, 1, {"rounds": ROUNDS}, aggregate=way.aggregate)
-    job = {**job, "seed": seed, "round": asked[1]}
+    job = repro.job("sizing", NET, local, 1, {"rounds": asked.rounds}, aggregate=way.aggregate)
+    job = {**job, "seed": seed, "round": asked.round}
     more = f"{split[2]}seed = {seed}\n"
     fleet = {
-        "table": f"name,count,samples_per_s\ndevice,{DEVICES},1000\n",
+        "table": f"name,count,samples_per_s\ndevice,{asked.devices},1000\n",
         "settings": repro.settings(split[1], more),
         "split": f"{split[1]}\n{more}",
         "arguments": [*spread[1], "--seed", str(seed)],
@@ -60,11 +73,12 @@ def documents(split, spread, asked, way, seed):
 
 def curve(cell, way):
     """The mean accuracy of each round; [] if it was not run."""
-    name = "/".join([*(part[0] for part in cell), way.name])
+    split, spread, asked = cell
+    name = "/".join([split[0], spread[0], asked.name, way.name])
     runs = [repro.get(documents(*cell, way, seed), name) for seed in SEEDS]
     if not all(runs):
         return []
-    return [sum(r.rounds[n].get("accuracy", 0) for r in runs) / len(runs) for n in range(ROUNDS)]
+    return [sum(r.rounds[n].get("accuracy", 0) for r in runs) / len(runs) for n in range(asked.rounds)]
 
 
 def dip(accuracies):
@@ -76,7 +90,7 @@ def cells():
     for asked in ASKED:
         for spread in SPREADS:
             for split in SPLITS:
-                if asked[0] != "buffered" or spread is SPREADS[-1]:
+                if "mode" not in asked.round or spread is SPREADS[-1]:
                     yield split, spread, asked
 
 
@@ -88,8 +102,8 @@ def main():
         by_name = {way.name: c for way, c in zip(WAYS, curves)}
         same, sized = by_name["the same steps"], by_name["target_s"]
         if same and sized and dip(sized) > max(dip(same), 0) + BOUND:
-            missed.append(" ".join(part[0] for part in cell))
-        rows.append([part[0] for part in cell] + figures)
+            missed.append(" ".join((cell[0][0], cell[1][0], cell[2].name)))
+        rows.append([cell[0][0], cell[1][0], cell[2].name] + figures)
     words = repro.table(["examples", "speeds", "asked", *(way.name for way in WAYS)], rows)
     repro.result("repro-sizing", words, {}, page="simulate")
     for name in missed:
