@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -13,9 +14,10 @@ import unittest
 from collections import OrderedDict
 from typing import Any, Dict
 
-from fleet import PACKAGE, PATIENCE, TOP, Fleet, ask, within
+from fleet import PACKAGE, PATIENCE, RIVULET, TOP, Fleet, ask, within
 
 import numpy
+import pages
 import torch
 from rivulet import Error, safetensors
 from rivulet import _sources as sources
@@ -35,6 +37,29 @@ def test_set(folder: str) -> str:
         with open(os.path.join(folder, name), "wb") as out:
             out.write(data[:4] + TESTED.to_bytes(4, "big") + data[8 : skip + TESTED * size])
     return "[data mnist]\nformat = idx\nimages = %s/images-idx3\nlabels = %s/labels-idx1" % (folder, folder)
+
+
+class OneRound(unittest.TestCase):
+    """The script of docs/from-pytorch.md: what it says that one round and many give."""
+
+    def after(self, steps: int) -> float:
+        with tempfile.TemporaryDirectory() as folder:
+            script = pages.write("from-pytorch.md", folder)["one_round.py"]
+            paths = os.pathsep.join([os.path.dirname(os.path.abspath(RIVULET)), os.environ["PATH"]])
+            done = subprocess.run(
+                [sys.executable, script, str(steps)],
+                cwd=folder,
+                env={**os.environ, "PATH": paths, "PYTHONPATH": PACKAGE},
+                stdout=subprocess.PIPE,
+                check=True,
+            )
+        return float(done.stdout.split()[-1])
+
+    def test_beside_torch(self) -> None:
+        one, five, fifty = (self.after(n) for n in (1, 5, 50))
+        self.assertLess(one, 1e-6)
+        self.assertLess(five, 1e-5)
+        self.assertGreater(fifty, one)
 
 
 @unittest.skipUnless(os.path.exists(os.path.join(MNIST, "train-images-idx3-ubyte.gz")), "no MNIST files")
