@@ -279,8 +279,7 @@ ERR_MUST_USE enum err store_override_put_round(
     struct store_db *db, const uint8_t job[16], uint64_t round, const char *text);
 /* Defaults beside a job's document, as job_stamp_parse takes them; the caller frees the text. ERR_NOTFOUND: none. */
 ERR_MUST_USE enum err store_stamp_get(struct store_db *db, const uint8_t job[16], char **text);
-ERR_MUST_USE enum err store_stamp_put(
-    struct store_db *db, const uint8_t job[16], const char *text);
+ERR_MUST_USE enum err store_stamp_put(struct store_db *db, const uint8_t job[16], const char *text);
 
 /* An accepted delta: unique on (job, round, device). */
 struct store_accept {
