@@ -146,7 +146,7 @@ class Niid:
         }
         if self.prox:
             local["prox"] = self.prox
-        aggregate = {"normalise": True} if self.normalise else {}
+        aggregate = {"normalise": True, "normalise_max": 0} if self.normalise else {}
         more = {"seed": seed, "aggregate": aggregate, "evaluate": {"every": 5}}
         document = repro.job("boards-" + self.name, LENET, local, 10, {"rounds": 50}, **{k: v for k, v in more.items() if k != "seed"})
         document["seed"] = seed
