@@ -6,13 +6,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define COPY_BLOCK (256u << 10)
 
 enum err
 file_pwrite(int fd, const void *data, size_t len, uint64_t at)
@@ -140,6 +144,41 @@ dir_of(const char *path, char out[PATH_MAX])
 		snprintf(out, PATH_MAX, ".");
 	else
 		snprintf(out, PATH_MAX, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+}
+
+static enum err
+copy_bytes(int in, int out)
+{
+	char *block = malloc(COPY_BLOCK);
+	enum err e = block ? ERR_OK : ERR_NOMEM;
+	uint64_t at = 0;
+	ssize_t n = 1;
+
+	while (!e && n != 0) {
+		n = read(in, block, COPY_BLOCK);
+		e = n < 0 ? ERR_IO : file_pwrite(out, block, (size_t)n, at);
+		at += n > 0 ? (uint64_t)n : 0;
+	}
+	free(block);
+	return e;
+}
+
+enum err
+file_copy(const char *from, const char *to, mode_t mode, struct why *why)
+{
+	int in = open(from, O_RDONLY | O_CLOEXEC);
+	int out = in < 0 ? -1 : open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+	enum err e = in < 0 || out < 0 ? ERR_IO : ERR_OK;
+
+	if (!e && ioctl(out, FICLONE, in) != 0)
+		e = copy_bytes(in, out);
+	if (e)
+		e = err_errno(why, "copy %s to %s", from, to);
+	if (in >= 0)
+		close(in);
+	if (out >= 0)
+		close(out);
+	return e;
 }
 
 enum err

@@ -34,6 +34,8 @@ ERR_MUST_USE enum err file_write(
 ERR_MUST_USE enum err file_commit(int fd, const char *from, const char *to, struct why *why);
 /* The same of a file that is synced already. */
 ERR_MUST_USE enum err file_rename(const char *from, const char *to, struct why *why);
+/* A new file, or an old one overwritten, with these bytes; not made durable. Where the file system shares blocks it costs none. */
+ERR_MUST_USE enum err file_copy(const char *from, const char *to, mode_t mode, struct why *why);
 /* Makes entries of a directory durable. */
 ERR_MUST_USE enum err file_sync_dir(const char *path, struct why *why);
 /* mkdir -p; existing directories are fine. */

@@ -2,11 +2,9 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "allowance.h"
@@ -22,7 +20,6 @@
 #include "training.h"
 #include "wild.h"
 
-#define COPY_BLOCK (256u << 10)
 #define BASE "base.safetensors"
 #define EXAMPLES "examples.safetensors"
 #define KEPT "kept.safetensors"
@@ -32,36 +29,6 @@
 #define SHARE "share.safetensors"
 #define TASKS ".tasks"
 #define GIVEN ".given"
-
-/* Where a link cannot be: models may lie on another file system than the rest. A file system that shares blocks makes it cost none. */
-static enum err
-copy_file(const char *from, const char *to, struct why *why)
-{
-	char *block = malloc(COPY_BLOCK);
-	int in = open(from, O_RDONLY | O_CLOEXEC);
-	int out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	enum err e = in < 0 || out < 0 ? err_errno(why, "copy %s to %s", from, to) : ERR_OK;
-	uint64_t at = 0;
-
-	if (!e && !block)
-		e = err_set(why, ERR_NOMEM, "no memory");
-	bool shared = !e && ioctl(out, FICLONE, in) == 0;
-	while (!e && !shared) {
-		ssize_t n = read(in, block, COPY_BLOCK);
-		if (n == 0)
-			break;
-		e = n < 0 ? ERR_IO : file_pwrite(out, block, (size_t)n, at);
-		if (e)
-			err_errno(why, "copy %s to %s", from, to);
-		at += n > 0 ? (uint64_t)n : 0;
-	}
-	if (in >= 0)
-		close(in);
-	if (out >= 0)
-		close(out);
-	free(block);
-	return e;
-}
 
 /* The program runs in that directory, where a relative name would mean something else. */
 static enum err
@@ -88,8 +55,9 @@ give(const struct task_directory *d, struct task_directory_seen *seen, const cha
 	enum err e = identity_path(path, d->given, name, why);
 
 	const bool copy = d->apart || (d->copies && seen == &d->base);
+	/* Where a link cannot be: models may lie on another file system than the rest. */
 	if (!e && *seen->source && (copy || link(seen->source, path) != 0))
-		e = copy_file(seen->source, path, why);
+		e = file_copy(seen->source, path, 0600, why);
 	if (!e && (symlinkat(path, d->fd, name) != 0 || stat(path, &seen->stat) != 0))
 		e = err_errno(why, "name %s", path);
 	return e;

@@ -100,9 +100,7 @@ cmd_verify_history_quorum(const struct cmd_verify_terms *t, const struct job_spe
 
 	if (t->quorum > 0 && t->quorum < quorum)
 		quorum = (uint32_t)t->quorum;
-	if (t->goal > 0 && t->goal < quorum)
-		quorum = (uint32_t)t->goal;
-	return quorum;
+	return t->goal > 0 && t->goal < quorum ? (uint32_t)t->goal : quorum;
 }
 
 static bool

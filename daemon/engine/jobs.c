@@ -107,8 +107,7 @@ write_submission(struct store_db *db, void *arg, struct why *why)
 	enum err e = engine_owner_deleted(db, s->job.id, s->job.owner, why);
 	if (!e)
 		e = store_job_insert(db, &s->job);
-	if (!e)
-		e = engine_terms_put_stamp(db, s->made);
+	e = e ? e : engine_terms_put_stamp(db, s->made);
 	FAULT("job.row");
 	if (!e)
 		e = pin_init(db, &s->made->work->spec.recipe, s->job.owner, why);

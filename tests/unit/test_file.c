@@ -283,6 +283,34 @@ exact_transfers(void **state)
 }
 
 static void
+copies(void **state)
+{
+	static const size_t sizes[] = {0, 1, 700001};
+	char *data = malloc(700001), *back = NULL;
+	size_t len = 0;
+	struct why why;
+
+	(void)state;
+	assert_non_null(data);
+	for (size_t i = 0; i < 700001; i++)
+		data[i] = (char)(i % 251);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		assert_int_equal(file_write("from", data, sizes[i], 0644, &why), ERR_OK);
+		assert_int_equal(file_write("to", "longer than one", 15, 0644, &why), ERR_OK);
+		assert_int_equal(file_copy("from", "to", 0600, &why), ERR_OK);
+		assert_int_equal(file_read("to", 1 << 20, &back, &len, &why), ERR_OK);
+		assert_int_equal(len, sizes[i]);
+		assert_memory_equal(back, data, len);
+		free(back);
+	}
+	assert_int_equal(file_copy("absent", "to", 0600, &why), ERR_NOTFOUND);
+	assert_string_equal(why.text, "copy absent to to: No such file or directory");
+	assert_int_equal(file_copy("from", "no/such/dir", 0600, &why), ERR_NOTFOUND);
+	assert_int_not_equal(file_copy("/", "to", 0600, &why), ERR_OK);
+	free(data);
+}
+
+static void
 makes_directories(void **state)
 {
 	struct stat st;
@@ -355,6 +383,7 @@ main(void)
 	    cmocka_unit_test(write_errors_name_the_step),
 	    cmocka_unit_test(commits_a_streamed_file),
 	    cmocka_unit_test(exact_transfers),
+	    cmocka_unit_test(copies),
 	    cmocka_unit_test(makes_directories),
 	    cmocka_unit_test(empties_a_directory),
 	    cmocka_unit_test(removes_a_directory),
