@@ -36,7 +36,7 @@ def preset(name: str, **settings: int) -> Dict[str, Any]:
 
 
 def expand(document: Mapping[str, Any]) -> Dict[str, Any]:
-    """The document with the layers in the place of its model's ``preset`` and ``set``, as the program's commands read it."""
+    """The document with layers in the place of its model's ``preset`` and ``set``, as the commands read it."""
     model = dict(document["model"])
     if "layers" in model:
         raise Error('model: either "preset" or "layers"', "invalid")
