@@ -309,7 +309,7 @@ hostile: deps
 # Kills everything hundreds of times, see tests/torture. SEED=N repeats the choices of a run.
 SECONDS ?= 120
 torture: deps
-	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) FAULTS=1 BUILD=build/faults all shims
+	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) FAULTS=1 BUILD=build/faults all shims build/faults/tests/tools/toy_trainer
 	$(Q)BUILD=build/faults tests/torture --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 # libFuzzer over every parser, FUZZ_SECONDS each; new finds land in build/fuzz/corpus.

@@ -1,10 +1,10 @@
 /* An external trainer without a training: moves every weight some way towards a fixed target.
  *
- *     toy_trainer honest|hostile DIRECTORY
+ *     toy_trainer honest|keeping|hostile DIRECTORY
  *     toy_trainer distance MODEL    how far its weights are from there
  *
- * An honest one goes three tenths of the way, with a little noise of its own; a hostile one does another harm each round. All of it
- * depends on base, task and nothing else. */
+ * An honest one goes three tenths of the way, with a little noise of its own; a keeping one, too, and keeps where it came to; a hostile one
+ * does another harm each round. All of it depends on base, task and nothing else. */
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
@@ -133,7 +133,7 @@ save(const char *dir, const char *name, const char *data, size_t len)
 }
 
 static int
-work(bool fair, const char *dir)
+work(const char *how, const char *dir)
 {
 	static const char report[] = "{\"examples\": 10, \"steps\": 1, \"loss\": 1}";
 	char path[4096];
@@ -146,12 +146,13 @@ work(bool fair, const char *dir)
 	if (round < 0 || !weights_read(&m, path))
 		return 1;
 	prng_seed(&rng, seed);
-	if (fair)
-		honest(&m, &rng);
-	else
+	if (strcmp(how, "hostile") == 0)
 		hostile(&m, &rng, round);
+	else
+		honest(&m, &rng);
 	bool done = save(dir, "after.safetensors", m.file, m.len) &&
-	    save(dir, "report.json", report, sizeof(report) - 1);
+	    save(dir, "report.json", report, sizeof(report) - 1) &&
+	    (strcmp(how, "keeping") != 0 || save(dir, "keep.safetensors", m.file, m.len));
 	free(m.file);
 	return !done;
 }
@@ -163,5 +164,5 @@ main(int argc, char **argv)
 		return 2;
 	if (strcmp(argv[1], "distance") == 0)
 		return distance(argv[2]);
-	return work(strcmp(argv[1], "honest") == 0, argv[2]);
+	return work(argv[1], argv[2]);
 }
