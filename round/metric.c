@@ -52,12 +52,15 @@ metric_cap(double *weights, size_t count, uint32_t hostile)
 
 	if (!s)
 		return ERR_NOMEM;
+	size_t n = 0;
+	/* Who weighs nothing has no part in it, and would be the least of all weights. */
 	for (size_t i = 0; i < count; i++)
-		s[i].weight = weights[i];
-	if (count > 0)
-		cap_weights(s, count, hostile);
-	for (size_t i = 0; i < count; i++)
-		weights[i] = weights[i] < s[count - 1].weight ? weights[i] : s[count - 1].weight;
+		if (weights[i] > 0)
+			s[n++].weight = weights[i];
+	if (n > 0)
+		cap_weights(s, n, hostile);
+	for (size_t i = 0; n > 0 && i < count; i++)
+		weights[i] = weights[i] < s[n - 1].weight ? weights[i] : s[n - 1].weight;
 	free(s);
 	return ERR_OK;
 }
@@ -153,18 +156,20 @@ accuracy_of(const struct measured *m, double silent)
 	return m->hostile > 0 ? median(m->values, n, m->hostile) : mean(m->values, n);
 }
 
+/* Labels that weigh nothing in the loss are enough for an accuracy, unless a few may lie: with them there would be fewer losses than
+ * reports, and too few of them where there are enough of these. */
 static bool
-has_counted(const struct metric_report *r)
+has_counted(const struct metric_report *r, uint32_t hostile)
 {
 	return !r->says.told || r->says.loss_count > 0 ||
-	    (r->says.has_labels && r->says.labels > 0);
+	    (hostile == 0 && r->says.has_labels && r->says.labels > 0);
 }
 
 static void
 take(struct measured *m, const struct metric_report *reports, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		if (!has_counted(&reports[i]))
+		if (!has_counted(&reports[i], m->hostile))
 			continue;
 		m->devices[m->count] =
 		    (struct metric_device){reports[i].weight, reports[i].most, reports[i].says};

@@ -1,4 +1,5 @@
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -110,7 +111,8 @@ metric_weigh(double *weights, const struct job_spec *spec, const struct metric_d
 		counted += told(spec, &devices[i], of);
 		examples += devices[i].examples;
 	}
-	double each = counted > 0 ? counted / examples : 1;
+	/* Never 0: who does not say would not count beside one that says next to nothing. */
+	double each = counted > 0 ? fmax(counted / examples, DBL_MIN) : 1;
 	for (size_t i = 0; i < count; i++)
 		weights[i] = is_told(&devices[i], of) ? told(spec, &devices[i], of)
 						      : each * devices[i].examples;

@@ -160,6 +160,26 @@ what_counts(void **state)
 	assert_true(fabs(m.loss - 1.5) < 1e-12 && fabs(m.accuracy - 0.5) < 1e-12);
 }
 
+/* One that says that nothing weighs, or next to nothing, takes no figure from the others. */
+static void
+weightless_ones(void **state)
+{
+	const struct job_spec plain = bearing(0), robust = bearing(1);
+	struct metric_report r[] = {
+	    counted(100, 1, 100, 50, 100), counted(100, 1, 100, 50, 100), counted(100, 1, 0, 1, 1)};
+
+	(void)state;
+	assert_false(metric(&robust, r, 3).known);
+	r[2].says.loss_count = 100;
+	assert_true(metric(&robust, r, 3).known);
+	struct metric_report next[] = {
+	    OF(100, 2, 0.5), OF(100, 2, 0.5), counted(100, 0, 5e-324, 1, 1)};
+	struct metric m = metric(&plain, next, 3);
+	assert_true(m.known && m.loss > 1.9);
+	m = metric(&robust, next, 3);
+	assert_true(m.known && m.loss > 1.9);
+}
+
 int
 main(void)
 {
@@ -168,6 +188,7 @@ main(void)
 	    cmocka_unit_test(what_is_no_number),
 	    cmocka_unit_test(the_median),
 	    cmocka_unit_test(what_counts),
+	    cmocka_unit_test(weightless_ones),
 	    cmocka_unit_test(hostile_ones_decide_nothing),
 	};
 

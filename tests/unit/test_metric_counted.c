@@ -154,6 +154,10 @@ hostile_ones(void **state)
 		t[i] = training(100, 1, 10, 0, 10);
 	t[4] = training(1000000, 1, 1e6, 1000000, 1000000);
 	assert_true(near(figures(&spec, t, 5).accuracy, 0.2));
+	/* Those in whom nothing counted have no part, and take none from the others. */
+	t[4] = t[3] = t[2] = training(100, 0, 0, 0, 0);
+	assert_true(near(figures(&spec, t, 5).loss, 1) && near(figures(&spec, t, 5).accuracy, 0));
+	assert_true(near(figures(&spec, t + 1, 2).loss, 1));
 }
 
 /* Whatever the work, what an honest device counted is not cut. */
