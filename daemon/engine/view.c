@@ -196,10 +196,10 @@ reach_device(void *ctx, const struct registry_view *v)
 		return ERR_OK;
 	r->out->heard++;
 	r->out->lately += offer.lately;
-	const struct data_spec *data = &r->job->work->spec.recipe.data;
 	r->out->with_data += !r->out->data.name[0] ||
 	    (offer.has_data &&
-		allowance_examples(data, offer.examples, offer.tokens) >= data->min_examples);
+		allowance_examples(&r->job->work->spec.recipe.data, offer.examples, offer.tokens) >=
+		    r->out->data.min_examples);
 	r->out->with_trainer += offer.has_trainer;
 	const struct recipe *recipe = &r->job->work->spec.recipe;
 	if (offer.has_data && recipe->data.window == 0 &&

@@ -56,7 +56,21 @@ take_own(struct fold *w, const struct report *r)
 	own_metrics_put(&w->own, r);
 }
 
-/* What cannot be counted as a number is no figure that is missing: the loss is null then, as where the coordinator measures. */
+static bool
+has_counted(const struct report_counted *c)
+{
+	return !c->told || c->loss_count > 0 || (c->has_labels && c->labels > 0);
+}
+
+/* Does its network have an accuracy? */
+static bool
+has_accuracy(const struct recipe *r)
+{
+	return r->net.layer_count > 0 ? net_spec_labels(&r->net) : r->data.class_count > 0;
+}
+
+/* What cannot be counted as a number is no figure that is missing: the loss is null then, as where the coordinator measures. False: there is
+ * no figure. */
 static bool
 take_report(struct fold *w, const struct store_accept *row)
 {
@@ -68,8 +82,13 @@ take_report(struct fold *w, const struct store_accept *row)
 	    memcmp(m.base, w->out.row.model, 32) != 0 || !row->report ||
 	    messages_report_decode(&r, row->report, strlen(row->report), NULL))
 		return false;
+	if (!has_counted(&r.evaluated)) {
+		snprintf(w->out.unmeasured, sizeof(w->out.unmeasured),
+		    "nothing counted in the evaluator's set");
+		return false;
+	}
 	const bool silent = !isfinite(r.eval_loss) && !isfinite(r.eval_accuracy);
-	const bool rates = spec->recipe.data.class_count > 0;
+	const bool rates = has_accuracy(&spec->recipe);
 	w->out.row.evaluate = (struct store_metric){
 	    true, r.eval_examples, r.eval_loss, silent && rates ? 0 : r.eval_accuracy};
 	take_own(w, &r);
@@ -96,7 +115,9 @@ lacks_figure(const struct services *s, struct fold *w)
 	char why[ENGINE_UNMEASURED_MAX];
 
 	engine_central_why(s->engine, w->f, why);
-	if (!why[0])
+	if (w->out.unmeasured[0])
+		snprintf(why, sizeof(why), "%s", w->out.unmeasured);
+	else if (!why[0])
 		snprintf(why, sizeof(why), "no evaluator's report came within evaluate.deadline_s");
 	snprintf(w->out.unmeasured, sizeof(w->out.unmeasured), "%s", why);
 	log_event(LOG_LEVEL_WARN, "evaluate.failed", LOG_S("job", w->f->job_hex),
