@@ -20,6 +20,15 @@ run(const struct layer *l, const struct backend_pass *p, double each,
 	team_elements(p->team, p->n * l->out.size, each, fn, &c);
 }
 
+/* Of what nobody asks for the gradient: nothing. */
+static void
+back(const struct layer *l, const struct backend_pass *p,
+    void (*fn)(void *arg, size_t first, size_t count, unsigned lane))
+{
+	if (operands_of(l, p).dx[0])
+		run(l, p, TEAM_MOVE, fn);
+}
+
 CPU_CLONES static void
 leak(float *y, const float *x, size_t n, float slope)
 {
@@ -70,8 +79,7 @@ leak_back_piece(void *arg, size_t first, size_t count, unsigned lane)
 static void
 leaky_relu_backward(const struct layer *l, const struct backend_pass *p)
 {
-	if (operands_of(l, p).dx[0])
-		run(l, p, TEAM_MOVE, leak_back_piece);
+	back(l, p, leak_back_piece);
 }
 
 /* Between curves, so many elements stay near. */
@@ -144,8 +152,7 @@ bend_back_piece(void *arg, size_t first, size_t count, unsigned lane)
 static void
 elu_backward(const struct layer *l, const struct backend_pass *p)
 {
-	if (operands_of(l, p).dx[0])
-		run(l, p, TEAM_MOVE, bend_back_piece);
+	back(l, p, bend_back_piece);
 }
 
 CPU_CLONES static void
@@ -189,8 +196,7 @@ scale_back_piece(void *arg, size_t first, size_t count, unsigned lane)
 static void
 scale_backward(const struct layer *l, const struct backend_pass *p)
 {
-	if (operands_of(l, p).dx[0])
-		run(l, p, TEAM_MOVE, scale_back_piece);
+	back(l, p, scale_back_piece);
 }
 
 const struct backend_layer slopes_scale_passes = {
