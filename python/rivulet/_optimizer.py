@@ -70,6 +70,18 @@ def _shift(params: Any, variates: Mapping[str, Any], roles: Mapping[str, str]) -
     return out
 
 
+def _stay(optimizer: Any) -> None:
+    """A state of an earlier task brings that round's rate along: what the recipe says stays this round's."""
+    said = [{word: value for word, value in group.items() if word != "params"} for group in optimizer.param_groups]
+
+    def after_load(*_: Any) -> None:
+        for group, values in zip(optimizer.param_groups, said):
+            group.update(values)
+
+    if hasattr(optimizer, "register_load_state_dict_post_hook"):
+        optimizer.register_load_state_dict_post_hook(after_load)
+
+
 def make(params: Any, local: Mapping[str, Any], rate: float, task: Any) -> Any:
     """For the parameters, as a torch optimizer takes them, or a module; `rate` is the round's."""
     import torch
@@ -89,6 +101,7 @@ def make(params: Any, local: Mapping[str, Any], rate: float, task: Any) -> Any:
         betas = (float(said.get("beta1", 0.9)), float(said.get("beta2", 0.999)))
         optimizer = kind(trained, betas=betas, eps=float(said.get("epsilon", 1e-8)), **both)
     _prepare(optimizer, local, _shift(params, task.variates(), roles))
+    _stay(optimizer)
     return optimizer
 
 

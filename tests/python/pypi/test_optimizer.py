@@ -179,6 +179,22 @@ class State(unittest.TestCase):
             for a, b in zip(nets[0].parameters(), nets[1].parameters()):
                 self.assertTrue(torch.equal(a, b))
 
+    def test_the_rate_is_the_rounds(self) -> None:
+        """What was kept of an optimizer brings its moments along, and not the rate of its round."""
+        net = Net()
+        rates = []
+        kept = None
+        for rate in (0.5, 0.25):
+            optimizer = task_of(net, recipe({"rate": rate, "momentum": 0.9})).optimizer(net)
+            if kept is not None:
+                optimizer.load_state_dict(_state.load(kept))
+                self.assertTrue(optimizer.state)
+            rates.append(optimizer.param_groups[0]["lr"])
+            net(torch.ones(1, 4)).sum().backward()
+            optimizer.step()
+            kept = _state.dump(optimizer)
+        self.assertEqual(rates, [0.5, 0.25])
+
     def test_types(self) -> None:
         words = "float32 float64 float16 bfloat16 int8 uint8 int16 int32 int64 bool".split()
         state = {w: torch.tensor([[0, 1, 2], [3, 4, 5]]).to(getattr(torch, w)).T for w in words}
