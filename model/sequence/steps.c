@@ -1,3 +1,4 @@
+#include <math.h>
 #include <string.h>
 
 #include "cpu.h"
@@ -33,7 +34,7 @@ reverse_backward(const struct layer *l, const struct backend_pass *p)
 const struct backend_layer steps_reverse_passes = {
     .forward = reverse_forward, .backward = reverse_backward};
 
-/* Of the largest is kept which step has it: the first of equals. */
+/* Of the largest is kept which step has it: the first of equals, and what is no number is the largest of all, as in PyTorch. */
 static enum err
 pool_need(struct layer *l, struct why *why)
 {
@@ -59,7 +60,7 @@ largest_rows(float *y, uint32_t *which, const float *rows, size_t steps, size_t 
 		memset(which, 0, width * sizeof(*which));
 	for (size_t t = 1; t < steps; t++)
 		for (size_t k = 0; k < width; k++)
-			if (rows[t * width + k] > y[k]) {
+			if (rows[t * width + k] > y[k] || isnan(rows[t * width + k])) {
 				y[k] = rows[t * width + k];
 				if (which)
 					which[k] = (uint32_t)t;
@@ -93,11 +94,14 @@ add_part(float *dx, const float *dy, size_t n, float part)
 		dx[i] += dy[i] * part;
 }
 
-/* The gradient of one example: its rows hold what is added to. */
+/* The gradient of example `i`: its rows hold what is added to. */
 static void
-pool_back(const struct layer *l, float *dx, const float *dy, const uint32_t *which)
+pool_back(const struct layer *l, const struct operands *v, size_t i)
 {
 	size_t steps = l->in[0].c, width = l->in[0].w;
+	float *dx = v->dx[0] + i * steps * width;
+	const float *dy = v->dy + i * width;
+	const uint32_t *which = v->kept;
 
 	switch (l->spec.pool) {
 	case POOL_MEAN:
@@ -106,7 +110,7 @@ pool_back(const struct layer *l, float *dx, const float *dy, const uint32_t *whi
 		break;
 	case POOL_MAX:
 		for (size_t k = 0; k < width; k++)
-			dx[which[k] * width + k] += dy[k];
+			dx[which[i * width + k] * width + k] += dy[k];
 		break;
 	case POOL_FIRST:
 		runs_add(dx, dy, width);
@@ -121,15 +125,13 @@ static void
 pool_backward(const struct layer *l, const struct backend_pass *p)
 {
 	const struct operands v = operands_of(l, p);
-	size_t width = l->in[0].w, size = l->in[0].size;
 
 	if (!v.dx[0])
 		return;
 	if (!l->add[0])
-		memset(v.dx[0], 0, p->n * size * sizeof(float));
+		memset(v.dx[0], 0, p->n * l->in[0].size * sizeof(float));
 	for (size_t i = 0; i < p->n; i++)
-		pool_back(l, v.dx[0] + i * size, v.dy + i * width,
-		    v.kept ? (const uint32_t *)v.kept + i * width : NULL);
+		pool_back(l, &v, i);
 }
 
 const struct backend_layer steps_pool_passes = {

@@ -532,28 +532,6 @@ refusals(void **state)
 	}
 }
 
-static void
-tokens_are_checked(void **state)
-{
-	static const float wrong[] = {-1, 9, 0.5f, NAN, INFINITY};
-	struct net_trial t;
-	struct net_result result;
-
-	(void)state;
-	begin(&t, WORDS,
-	    "{\"layers\": [{\"type\": \"embedding\", \"vocabulary\": 9, \"out\": 3}, {\"type\": "
-	    "\"linear\", "
-	    "\"out\": 9}], " CLASSES "}");
-	assert_int_equal(net_eval(t.net, &t.batch, &result), ERR_OK);
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		float old = t.x[7];
-		t.x[7] = wrong[i];
-		assert_int_equal(net_eval(t.net, &t.batch, &result), ERR_INVALID);
-		t.x[7] = old;
-	}
-	net_trial_end(&t);
-}
-
 int
 main(void)
 {
@@ -575,7 +553,6 @@ main(void)
 	    cmocka_unit_test(evaluation_is_training),
 	    cmocka_unit_test(batchnorm_counts),
 	    cmocka_unit_test(refusals),
-	    cmocka_unit_test(tokens_are_checked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
