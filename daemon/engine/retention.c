@@ -89,8 +89,8 @@ remove_batch(const struct services *s, struct old_models *o)
 	FAULT("clean.rows");
 	if (!e && o->count > 0)
 		tell(o);
-	/* What a stop leaves goes at the next start: it has no row. */
-	for (o->at = 0; o->at < o->count && !e && !stop_asked(s->stop); o->at++) {
+	/* A stop waits for these few: no file is left without its row. */
+	for (o->at = 0; o->at < o->count && !e; o->at++) {
 		engine_steps_gone(s->engine, o->models[o->at].job, o->models[o->at].id);
 		e = store_write(s->store, remove_one, o, NULL);
 	}
