@@ -6,33 +6,6 @@
 #include "metric.h"
 #include "training.h"
 
-/* Of a program's examples nobody here knows how many labels they have: a few, or one for each value. */
-#define PROGRAM_LABELS 16.0
-#define UNKNOWN_LABELS 1e6
-
-static double
-values_of(const struct data_spec *d)
-{
-	double n = d->window > 0 ? d->window : 1;
-
-	for (unsigned i = 0; d->window == 0 && i < d->dims; i++)
-		n *= d->shape[i];
-	return n;
-}
-
-/* Of one example, at most. */
-static double
-labels_of(const struct recipe *r)
-{
-	bool known = r->data.window > 0 || r->data.dims > 0;
-
-	if (r->builtin && !net_spec_has(&r->net, LAYER_EMBEDDING))
-		return 1;
-	if (!known)
-		return UNKNOWN_LABELS;
-	return r->builtin ? values_of(&r->data) : fmax(PROGRAM_LABELS, values_of(&r->data));
-}
-
 /* What a label weighs in the loss, at most. */
 static double
 largest_weight(const struct recipe *r)
@@ -76,13 +49,13 @@ passed_most(const struct recipe *r, const struct metric_training *t)
 double
 metric_trained_most(const struct job_spec *spec, const struct metric_training *t)
 {
-	return passed_most(&spec->recipe, t) * labels_of(&spec->recipe);
+	return passed_most(&spec->recipe, t) * recipe_labels_most(&spec->recipe);
 }
 
 double
 metric_evaluated_most(const struct job_spec *spec, uint64_t examples)
 {
-	return (double)examples * labels_of(&spec->recipe);
+	return (double)examples * recipe_labels_most(&spec->recipe);
 }
 
 static bool

@@ -180,8 +180,11 @@ put_counts(struct rivulet *r, struct report *report)
 	if (!r->counts)
 		return err_set(&r->why, ERR_INVALID,
 		    "the job asks for evaluate.figures: rivulet_figures gives them");
+	const struct report_counted *counted = &r->counted[TASK_EVALUATE];
+	const struct counts_said said = {
+	    report->eval_examples, counted->has_labels, counted->labels};
 	report->counts = r->counts;
-	return counts_check(r->counts, report->eval_examples, &r->why);
+	return counts_check(r->counts, &said, &r->why);
 }
 
 int

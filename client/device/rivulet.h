@@ -187,7 +187,8 @@ int rivulet_submit(struct rivulet *r, const struct rivulet_result *result);
 #define RIVULET_UNCOUNTED UINT64_MAX
 int rivulet_count(struct rivulet *r, int kind, double loss_count, uint64_t labels, uint64_t right);
 /* What the evaluation of the task in hand counted, as the text of a report's "evaluate" (wire/FORMAT.md, Report): examples, accuracy or loss, and
- * the counts of each figure that evaluate.figures asks for. rivulet_submit sends the counts, and wants as many examples in result->evaluate.
+ * the counts of each figure that evaluate.figures asks for; where not every example is one label that counts also loss_count, labels and right, as
+ * rivulet_count is told them. rivulet_submit sends the counts, and wants as many examples in result->evaluate, or as many labels as rivulet_count was told.
  * Called again, the last one counts. RIVULET_INVALID: something is missing or contradicts itself. Of a job that asks for no figures
  * nothing is read. A loop that cannot give them says so: rivulet_abort with "no-figures", and such jobs are not offered to it again. */
 int rivulet_figures(struct rivulet *r, const char *evaluate);

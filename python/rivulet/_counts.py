@@ -54,7 +54,10 @@ class Counter:
         self.figures: List[str] = list(asked.get("figures", []))
         classes = recipe.get("data", {}).get("classes", 0)
         self.classes: int = classes if isinstance(classes, int) else len(classes)
-        self.examples = self.right = 0
+        self._ignored = recipe.get("model", {}).get("ignore_index")
+        self._weights: List[float] = recipe.get("model", {}).get("class_weights", [])
+        self.examples = self.labels = self.right = 0  # labels: that count
+        self.weight = 0.0  # of these, in the loss
         self._width = 0
         self._confusion: Dict[Tuple[int, int], int] = {}
         self._tops = {int(word[3:]): 0 for word in self.figures if word.startswith("top")}
@@ -74,6 +77,8 @@ class Counter:
     # --- classes
 
     def _add_classes(self, truth: List[Any], found: List[Any]) -> None:
+        kept = [i for i, v in enumerate(truth) if not self._is_ignored(v)]
+        truth, found = [truth[i] for i in kept], [found[i] for i in kept]
         labels = [self._label(v, "y_true") for v in truth]
         scored = [isinstance(v, list) for v in found]
         if any(scored):
@@ -89,11 +94,16 @@ class Counter:
         if needs and not all(scored):
             text = "evaluate.figures asks for %s: that takes scores, [n, %d]" % (needs[0], self.classes)
             raise Error(text, NO_FIGURES)
+        self.labels += len(labels)
         for label, one, row in zip(labels, taken, found):
             self.right += label == one
+            self.weight += self._weights[label] if label < len(self._weights) else 1
             self._confusion[label, one] = self._confusion.get((label, one), 0) + 1
             if needs:
                 self._score(label, row)
+
+    def _is_ignored(self, value: Any) -> bool:
+        return self._ignored is not None and value in (self._ignored, [self._ignored])
 
     def _label(self, value: Any, what: str) -> int:
         if isinstance(value, list) and len(value) == 1:

@@ -263,7 +263,7 @@ class LibraryHand(Hand):
         handle = self._source.handle
         counted = (words.pop("trained"), words.pop("evaluated"))
         if counts:
-            handle.figures(json.dumps({**_evaluated(figures), **counts}))
+            handle.figures(json.dumps({**_evaluated(figures), **_counted(figures.evaluated), **counts}))
         with self._source.signals.blocking():
             for kind, sums in enumerate(counted):
                 if sums:

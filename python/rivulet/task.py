@@ -267,9 +267,10 @@ class Task:
         """Counts examples of the evaluation for what the job's `evaluate.figures` asks for: with the task's own model,
         before training, or in a task that evaluates. Torch tensors, numpy arrays or lists, a batch or all at once.
 
-        y_true: classes from 0, [n]; of a regression numbers, [n] or [n, outputs]. y_pred: scores, [n, classes], such as
-        the network's outputs or probabilities; or classes, [n], which is enough for "classes" and "confusion"; of a
-        regression predictions. `submit` sends the counts, and of classes examples and accuracy, where it is given none.
+        y_true: classes from 0, [n], of which the job's `model.ignore_index` is left out; of a regression numbers, [n]
+        or [n, outputs]. y_pred: scores, [n, classes], such as the network's outputs or probabilities; or classes, [n],
+        which is enough for "classes" and "confusion"; of a regression predictions. `submit` sends the counts, and of
+        classes examples and accuracy, where it is given none.
 
         ValueError: a class that there is not, or shapes that do not fit. Error with code "no-figures": what was asked
         for takes scores; left to itself, that gives the task back, and this program is not offered such jobs again.
@@ -400,7 +401,8 @@ class Task:
         evaluate = _evaluation(given) or self._evaluated_by_count()
         if not evaluate or evaluate[0] < 1:
             raise ValueError("nothing was evaluated: call task.step(loss, n) for each batch, or give evaluate=")
-        asked = self._counts_of(evaluate)
+        counted = self._counted_with(evaluate, counted)
+        asked = self._counts_of(evaluate, counted)
         figures = sources.Figures(evaluate[0], 1, 0.0, 0.0, False, "own", 0.0, evaluate, metrics, None, counted, asked)
         _check(figures, self._facts.most)
         return figures
@@ -429,6 +431,7 @@ class Task:
         if counted and counted.labels is not None and given.get("trained"):
             accuracy = counted.right / counted.labels if counted.labels else math.nan
         evaluate = _evaluation(given["evaluate"]) or self._evaluated_by_count()
+        evaluated = self._counted_with(evaluate, _sums(given["evaluate"]))
         figures = sources.Figures(
             examples=examples,
             steps=steps,
@@ -440,8 +443,8 @@ class Task:
             evaluate=evaluate,
             metrics=metrics,
             trained=counted,
-            evaluated=_sums(given["evaluate"]),
-            counts=self._counts_of(evaluate),
+            evaluated=evaluated,
+            counts=self._counts_of(evaluate, evaluated),
         )
         _check(figures, self._facts.most)
         return figures
@@ -464,20 +467,40 @@ class Task:
     def _evaluated_by_count(self) -> Optional[Tuple[int, float, float]]:
         """What `count` alone says."""
         c = self._counter
-        return (c.examples, math.nan, c.right / c.examples) if c and c.classes and c.examples else None
+        return (c.examples, math.nan, c.right / c.labels) if c and c.classes and c.labels else None
 
-    def _counts_of(self, evaluate: Optional[Tuple[int, float, float]]) -> Optional[Dict[str, Any]]:
+    def _counted_with(self, evaluate: Any, told: Optional[sources.Counted]) -> Optional[sources.Counted]:
+        """What that evaluation is of; `count` knows which labels do not count, unless it is told."""
+        c = self._counter
+        if not (evaluate and c and c.classes) or (told and told.labels is not None):
+            return told
+        if c.examples != evaluate[0] or c.labels == c.examples:
+            return told
+        if c.labels and abs(evaluate[2] - c.right / c.labels) > 1e-5:  # none is NaN
+            if not c.figures:
+                return told
+            text = "task.count counted %d of %d labels as right, and the evaluation's accuracy is %g"
+            raise ValueError(text % (c.right, c.labels, evaluate[2]))
+        return sources.Counted(told.loss_count if told else c.weight, c.labels, c.right)
+
+    def _counts_of(
+        self, evaluate: Optional[Tuple[int, float, float]], told: Optional[sources.Counted]
+    ) -> Optional[Dict[str, Any]]:
         """What the job asks for beside that evaluation; None: nothing."""
         c = self._counter or counts.Counter(self.recipe)
         if evaluate is None or evaluate[0] < 1 or not c.figures or all(map(math.isnan, evaluate[1:])):
-            if c.examples and c.figures:
+            if (c.labels if c.classes else c.examples) and c.figures:
                 raise ValueError("task.count counted, and no evaluation goes with it: give evaluate= with its loss")
             return None
         if not c.examples:
             text = "the job asks for evaluate.figures (%s), and task.count counted nothing" % ", ".join(c.figures)
             raise Error(text, counts.NO_FIGURES)
-        if c.examples != evaluate[0]:
-            raise ValueError("task.count counted %d examples, and the evaluation is of %d" % (c.examples, evaluate[0]))
+        if c.classes and told and told.labels is not None:
+            if c.labels != told.labels:
+                raise ValueError("task.count counted %d labels, and the evaluation is of %d" % (c.labels, told.labels))
+        elif (c.labels if c.classes else c.examples) != evaluate[0]:
+            text = "task.count counted %d examples, and the evaluation is of %d" % (c.labels or c.examples, evaluate[0])
+            raise ValueError(text + (": give its labels and right" if c.classes else ""))
         return c.members()
 
     def _normaliser(self, steps: int) -> float:

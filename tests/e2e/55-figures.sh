@@ -119,6 +119,23 @@ for mine, theirs in zip(devices[1:], coordinator):
     assert 0 < mine["macro"]["f1"] < 1 and mine["top3"] >= sum(n for t, p, n in mine["confusion"] if t == p) / 60
     assert dict(mine, reports=0) == dict(theirs, reports=0), (mine, theirs)
 END
+# A label that is ignored is in none of them, whoever counts.
+ignores=$(pick '"\"model\": %s" % __import__("json").dumps(dict(d["model"], ignore_index=3))' <"$FLEET/base.json")
+job devices-ignore "$FLEET/base.json" "{$ignores, $validation, \"evaluate\": {\"by\": \"devices\", $figures}, \"stop\": {\"rounds\": 1}}"
+done_as devices-ignore
+job coordinator-ignore "$FLEET/base.json" "{$ignores, $validation, \"evaluate\": {\"by\": \"coordinator\", \"data\": \"joined\", $figures}, \"stop\": {\"rounds\": 1}}"
+done_as coordinator-ignore
+python3 -S -E - "$FLEET" <<'END' || fleet_fail "the figures differ where a label is ignored"
+import json, sys
+(_, mine), (theirs,) = [json.load(open("%s/%s-ignore.rounds" % (sys.argv[1], name)))["rounds"] for name in ("devices", "coordinator")]
+labels = [n for n in open(sys.argv[1] + "/joined-labels", "rb").read()[8:] if n != 3]
+f = mine["figures"]
+assert f["reports"] == 3 and f["examples"] == sum(f["support"]) == len(labels) < 60 and f["support"][3] == 0, f
+assert f["support"] == [labels.count(i) for i in range(10)] and f["recall"][3] is None, f
+assert dict(f, reports=0) == dict(theirs["figures"], reports=0), (f, theirs)
+right = sum(n for t, p, n in f["confusion"] if t == p)
+assert all(abs(r["evaluate"]["accuracy"] - right / len(labels)) < 1e-12 for r in (mine, theirs)), (mine, theirs)
+END
 true_of devices.rounds "all(abs(sum(n for t, p, n in r['figures']['confusion'] if t == p) / 60 - r['evaluate']['accuracy']) < 1e-12 for r in d['rounds'])"
 
 # --- the best of what was measured, kept beyond the last one

@@ -4,10 +4,11 @@ import http.client
 import json
 import os
 import socket
+import sys
 import unittest
 from typing import Any, Dict, List
 
-from fleet import BUILD, PATIENCE, Fleet, ask, within
+from fleet import BUILD, PACKAGE, PATIENCE, Fleet, ask, within
 
 import numpy
 import rivulet
@@ -54,6 +55,16 @@ class Words(unittest.TestCase):
         c = counter(["regression"], 0)
         c.add([1.0, 2.0], [[1.0], [3.0]])
         self.assertEqual(c.members()["regression"]["values"], 2)
+
+    def test_ignored(self) -> None:
+        c = _counts.Counter({
+            "evaluate": {"figures": ["classes"]},
+            "data": {"classes": 3},
+            "model": {"ignore_index": -100, "class_weights": [1, 2, 4]},
+        })
+        c.add(numpy.array([[0], [-100], [2]]), [0, 1, 1])
+        self.assertEqual((c.examples, c.labels, c.right, c.weight), (3, 2, 1, 5))
+        self.assertEqual(c.members(), {"classes": [[0, 1, 1, 1], [1, 0, 1, 0], [2, 1, 0, 0]]})
 
     def test_nothing(self) -> None:
         c = counter([])
@@ -114,6 +125,8 @@ class Figures(unittest.TestCase):
         noisy = self.x @ self.weight.T + rng.normal(size=(EXAMPLES, outputs))
         self.y = noisy.argmax(1) if outputs > 1 else noisy[:, 0].astype("f4")
 
+    ignored: Any = None  # a class
+
     def job(self, name: str, outputs: int, figures: List[str], trainer: str) -> Dict[str, Any]:
         data: Dict[str, Any] = {"name": "rows", "shape": [4]}
         if outputs > 1:
@@ -125,6 +138,7 @@ class Figures(unittest.TestCase):
                 "layers": [{"type": "linear", "name": "fc", "out": outputs}],
                 "loss": "cross_entropy" if outputs > 1 else "mse",
                 "init": self.init,
+                **({} if self.ignored is None else {"ignore_index": self.ignored}),
             },
             "trainer": trainer,
             "data": data,
@@ -204,6 +218,56 @@ class Figures(unittest.TestCase):
         order = numpy.argsort(-self.scores, axis=1, kind="stable")
         for k in (1, 3):
             self.assertAlmostEqual(found["top%d" % k], (order[:, :k] == self.y[:, None]).any(1).mean())
+
+    def test_ignored(self) -> None:
+        """A label that is `ignore_index` is in none of them; a loop may leave it out, too."""
+        self.ignored = 1
+        words = ["classes", "confusion", "top1", "top3"]
+        found = self.both(4, words)
+        counts = self.y != 1
+        right = self.scores.argmax(1)[counts] == self.y[counts]
+        self.assertEqual((found["examples"], found["recall"][1]), (counts.sum(), None))
+        self.assertEqual(found["support"], [int((self.y == i).sum()) if i != 1 else 0 for i in range(4)])
+        self.assertAlmostEqual(found["top1"], right.mean())
+        loss = {"examples": EXAMPLES, "loss": 0.5, "loss_count": float(counts.sum())}
+        told = {**loss, "labels": int(counts.sum()), "right": int(right.sum())}
+
+        def step(task: Any) -> None:
+            task.step(0.5, EXAMPLES, told["right"], told["labels"])
+            task.submit()
+
+        for name, act in (("told", lambda task: task.submit(evaluate=told)), ("stepped", step)):
+            job = self.submit(self.job(name, 4, words, "loop"))
+            for task in rivulet.tasks("loop", "rows", EXAMPLES, home=self.home(), rounds=1, kinds=["evaluate"], figures=True):
+                with task:
+                    task.count(self.y[counts], (self.x @ task.tensors["fc.weight"].T)[counts])
+                    with self.assertRaisesRegex(ValueError, "the evaluation is of %d" % (counts.sum() - 1)):
+                        task.submit(evaluate={**told, "labels": told["labels"] - 1})
+                    act(task)
+            self.same(self.figures(job), found)
+            rated = ask(self.fleet, "/v1/jobs/%s/rounds/1" % job)["evaluate"]
+            self.assertAlmostEqual(rated["accuracy"], right.mean())
+            self.assertEqual((rated["examples"], rated["loss"]), (EXAMPLES, 0.5))
+        self.same(self.by_agent(words), found)
+
+    def by_agent(self, words: List[str]) -> Dict[str, Any]:
+        """The figures of a program that an agent started, of all labels that it was given."""
+        script = self.fleet.path("counts.py")
+        with open(script, "w", encoding="ascii") as f:
+            f.write(
+                "import rivulet\n"
+                "for task in rivulet.tasks():\n"
+                "    with task:\n"
+                "        given = task.examples()\n"
+                "        task.count(given.y, given.x @ task.tensors['fc.weight'].T)\n"
+                "        task.submit(evaluate={'examples': len(given.y), 'loss': 0.5})\n"
+            )
+        set_of = "[data rows]\nformat = npy\nx = %s\ny = %s\n" % (self.fleet.path("4x.npy"), self.fleet.path("4y.npy"))
+        program = "[trainer loop]\nexec = %s %s\nkinds = evaluate\nenv = PYTHONPATH=%s\nread = %s %s\n" % (
+            sys.executable, script, PACKAGE, PACKAGE, script)
+        self.fleet.join("by-agent", set_of + program)
+        self.fleet.run("by-agent")
+        return self.figures(self.submit({**self.job("by-agent", 4, words, "loop"), "select": {"devices": ["by-agent"]}}))
 
     def test_two(self) -> None:
         found = self.both(2, ["auc"])

@@ -79,7 +79,8 @@ adding(void **state)
 	assert_int_equal(sum->classes[1].right, 2);
 	assert_int_equal(sum->confusion[0], 4);
 	assert_int_equal(sum->top[1], 10);
-	assert_int_equal(counts_check(sum, 10, NULL), ERR_OK);
+	const struct counts_said said = {.examples = 10};
+	assert_int_equal(counts_check(sum, &said, NULL), ERR_OK);
 	/* However much devices claim, a sum does not wrap. */
 	one->classes[0].examples = COUNTS_MAX;
 	counts_add(sum, one);
@@ -138,6 +139,72 @@ what_cannot_be(void **state)
 		    !strstr(why.text, changes[i][2]))
 			fail_msg("%s: %s", text, why.text);
 	}
+}
+
+/* Labels that do not count are in no count, so what a device says of them is what its counts add up to. */
+static void
+what_counted(void **state)
+{
+#define COUNTED(said) "{\"evaluate\":{" said ",\"loss\":1," GOOD "}}"
+#define TOP(said) "{\"evaluate\":{" said ",\"loss\":1,\"top\":[[1,3],[2,5]]}}"
+	static const struct {
+		bool skips;
+		uint64_t labels; /* of an example */
+		const char *text, *why; /* NULL: it is taken */
+	} rows[] = {
+	    {false, 1, COUNTED("\"examples\":8,\"loss_count\":5,\"labels\":5,\"right\":3"), NULL},
+	    {true, 1, COUNTED("\"examples\":8,\"loss_count\":5,\"labels\":5,\"right\":3"), NULL},
+	    {false, 1, COUNTED("\"examples\":5,\"loss_count\":4,\"labels\":4,\"right\":3"),
+		"does not add up to evaluate.labels"},
+	    {true, 1, COUNTED("\"examples\":8,\"loss_count\":6,\"labels\":6,\"right\":3"),
+		"does not add up to evaluate.labels"},
+	    /* Of a text; more than it has nobody can have counted. */
+	    {false, 2, COUNTED("\"examples\":3,\"loss_count\":5,\"labels\":5,\"right\":3"), NULL},
+	    {false, 2, COUNTED("\"examples\":2,\"loss_count\":5,\"labels\":5,\"right\":3"),
+		"more was counted"},
+	    {false, 1, COUNTED("\"examples\":4,\"loss_count\":5,\"labels\":5,\"right\":3"),
+		"more was counted"},
+	    /* A device of an older version does not say it. */
+	    {true, 1, COUNTED("\"examples\":8"), NULL},
+	    {true, 2, COUNTED("\"examples\":3"), NULL},
+	    {true, 2, COUNTED("\"examples\":2"), "more was counted"},
+	    {false, 1, COUNTED("\"examples\":8"), "does not add up to evaluate.examples"},
+	    {false, 1, COUNTED("\"examples\":8,\"loss_count\":5"), "evaluate.examples"},
+	};
+	struct figure_set set = all_of_two, tops = {.tops = {1, 2}, .top_count = 2};
+	struct counts *c;
+	struct why why;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		set.skips = rows[i].skips;
+		set.labels = rows[i].labels;
+		enum err e = read(&c, &set, rows[i].text, &why);
+		if (!e != !rows[i].why || (rows[i].why && !strstr(why.text, rows[i].why)))
+			fail_msg("%s: %s", rows[i].text, e ? why.text : "taken");
+		if (c)
+			assert_int_equal(c->examples, 5);
+		counts_free(c);
+	}
+	/* What top-k is a share of. */
+	assert_int_equal(
+	    read(&c, &tops, TOP("\"examples\":8,\"loss_count\":6,\"labels\":6,\"right\":3"), NULL),
+	    ERR_OK);
+	assert_int_equal(c->examples, 6);
+	counts_free(c);
+	assert_int_equal(
+	    read(&c, &tops, TOP("\"examples\":8,\"loss_count\":4,\"labels\":4,\"right\":3"), &why),
+	    ERR_INVALID);
+	/* Numbers are of examples, whatever is said of labels. */
+	assert_int_equal(
+	    read(&c, &numbers,
+		"{\"evaluate\":{\"examples\":2,\"loss\":1,\"loss_count\":2,\"labels\":0,"
+		"\"right\":0,\"regression\":{\"values\":2,\"absolute\":1,\"squares\":1,"
+		"\"sum\":0,\"sum_squares\":1}}}",
+		&why),
+	    ERR_OK);
+	assert_int_equal(c->examples, 2);
+	counts_free(c);
 }
 
 static void
@@ -241,6 +308,7 @@ main(void)
 	    cmocka_unit_test(there_and_back),
 	    cmocka_unit_test(adding),
 	    cmocka_unit_test(what_cannot_be),
+	    cmocka_unit_test(what_counted),
 	    cmocka_unit_test(sums_that_cannot_be),
 	    cmocka_unit_test(more_than_outputs),
 	    cmocka_unit_test(the_longest),

@@ -34,7 +34,8 @@ parse(struct job_spec *job, const struct document *d)
 	    "\"relu\"}, "
 	    "{\"type\": \"linear\", \"name\": \"fc2\", \"out\": 10}], \"loss\": "
 	    "\"cross_entropy\"%s}, "
-	    "\"data\": {\"name\": \"d\", \"shape\": [1, 28, 28], \"classes\": 10}, "
+	    "\"data\": {\"name\": \"d\", \"shape\": [1, 28, 28], \"classes\": 10, "
+	    "\"validation\": 0.1}, "
 	    "\"local\": {%s, \"optimizer\": {\"rate\": 0.1%s, \"round\": {\"goal\": 1}}",
 	    d->norm, d->model, d->local, d->rest);
 
@@ -294,8 +295,8 @@ missing(const struct document *d)
 	struct job_spec job = job_of(d);
 	const char *word = recipe_feature_missing(&job.recipe, codec_find_name("f32"),
 	    (const char[][RECIPE_NAME_MAX]){
-		"accumulate", "clip", "prox", "micro-batch", "networks", "groups"},
-	    6);
+		"accumulate", "clip", "prox", "micro-batch", "networks", "groups", "figures"},
+	    7);
 
 	job_deinit(&job);
 	return word ? word : "";
@@ -319,6 +320,16 @@ features(void **state)
 	    {{"layernorm", ignores, "\"batch\": 4", "}}, \"parallel\": {\"micro_batch\": 4}"}, ""},
 	    {{"layernorm", ignores, "\"batch\": 0", "}}, \"parallel\": {\"micro_batch\": 4}"},
 		"weighted-pieces"},
+	    /* Of how many labels it counted, classes tell, and top-k does not. */
+	    {{"layernorm", ignores, "\"batch\": 4",
+		 "}}, \"evaluate\": {\"by\": \"devices\", \"figures\": [\"top1\", \"top3\"]}"},
+		"weighted-pieces"},
+	    {{"layernorm", ignores, "\"batch\": 4",
+		 "}}, \"evaluate\": {\"by\": \"devices\", \"figures\": [\"top1\", \"classes\"]}"},
+		""},
+	    {{"layernorm", "", "\"batch\": 4",
+		 "}}, \"evaluate\": {\"by\": \"devices\", \"figures\": [\"top1\"]}"},
+		""},
 	    {{"batchnorm", "", "\"batch\": 4", "}}"}, "batch-norms"},
 	    {{"batchnorm", "", "\"batch\": 4", "}}, \"trainer\": \"mine\""}, ""},
 	    {{"layernorm", ignores, "\"batch\": 4, \"accumulate\": 2", "}}, \"trainer\": \"mine\""},

@@ -125,6 +125,40 @@ test_what_counts(void **state)
 	trial_deinit(&t);
 }
 
+/* Its report is one that the coordinator takes, with counts of the labels that count: in a task that trains, and in one that evaluates. */
+static void
+test_figures_of_what_counts(void **state)
+{
+#define FIGURES \
+	",\"evaluate\":{\"by\":\"devices\",\"figures\":[\"classes\",\"confusion\",\"top1\"," \
+	"\"auc\"]}"
+	(void)state;
+	for (int kind = TASK_TRAIN; kind <= TASK_EVALUATE; kind++) {
+		struct trial t;
+		struct counts *taken = NULL;
+		struct buf text;
+		trial_init(&t, OF_LOSS(",\"ignore_index\":1", FIGURES), "");
+		t.work.task.kind = (enum task_kind)kind;
+		assert_int_equal(trainer_builtin_run(&t.in, &t.out, &why), ERR_OK);
+		const struct recipe *recipe = &t.work.task.recipe;
+		const uint64_t labels = t.out.report.evaluated.labels;
+		assert_true(labels > 0 && labels < t.out.report.eval_examples);
+		buf_init(&text, REPORT_MAX);
+		assert_int_equal(messages_report_encode(&text, &t.out.report), ERR_OK);
+		if (messages_report_counts(&taken, &recipe->figures, recipe->data.class_count,
+			buf_str(&text), text.len, &why))
+			fail_msg("%s", why.text);
+		assert_int_equal(taken->examples, labels);
+		assert_int_equal(taken->classes[0].examples, labels);
+		assert_int_equal(taken->classes[1].examples, 0);
+		assert_int_equal(taken->top[0], t.out.report.evaluated.right);
+		counts_free(taken);
+		buf_deinit(&text);
+		counts_free(t.out.counts);
+		trial_deinit(&t);
+	}
+}
+
 /* A task in which nothing counts is given back before anything is trained. */
 static void
 test_nothing_counts(void **state)
@@ -377,6 +411,7 @@ main(void)
 	    cmocka_unit_test(test_frozen_stay),
 	    cmocka_unit_test(test_evaluates_the_base),
 	    cmocka_unit_test(test_what_counts),
+	    cmocka_unit_test(test_figures_of_what_counts),
 	    cmocka_unit_test(test_nothing_counts),
 	    cmocka_unit_test(test_limits),
 	    cmocka_unit_test(test_out_of_time),

@@ -89,8 +89,54 @@ counts_add(struct counts *to, const struct counts *from)
 
 /* --- what one device may say */
 
+/* How many all counts are to add up to, and who says so. */
+struct basis {
+	uint64_t count;
+	const char *name;
+};
+
+static uint64_t
+all_classes(const struct counts *c)
+{
+	uint64_t all = 0;
+
+	for (size_t i = 0; c->classes && i < c->class_count; i++)
+		add(&all, c->classes[i].examples);
+	for (size_t i = 0; !c->classes && c->confusion && i < c->class_count * c->class_count; i++)
+		add(&all, c->confusion[i]);
+	for (size_t i = 0; !c->classes && !c->confusion && i < COUNTS_BINS; i++) {
+		add(&all, c->bins[i].positive);
+		add(&all, c->bins[i].negative);
+	}
+	return all;
+}
+
+/* Labels, where it says how many counted; else all examples, unless these may be fewer and the counts themselves show it. */
+static struct basis
+basis_of(const struct counts *c, const struct counts_said *said)
+{
+	bool shows = c->classes || c->confusion || c->bins;
+
+	if (said->has_labels && !c->wanted.regression)
+		return (struct basis){said->labels, "evaluate.labels"};
+	if (c->wanted.skips && shows)
+		return (struct basis){all_classes(c), "what the others add up to"};
+	return (struct basis){said->examples, "evaluate.examples"};
+}
+
 static enum err
-check_classes(const struct counts *c, uint64_t examples, struct why *why)
+check_basis(const struct counts *c, const struct basis *b, uint64_t examples, struct why *why)
+{
+	uint64_t most = c->wanted.labels > 1 ? c->wanted.labels : 1;
+
+	if (b->count / most < examples || (b->count / most == examples && b->count % most == 0))
+		return ERR_OK;
+	return err_set(why, ERR_INVALID,
+	    "more was counted than evaluate.examples times %llu labels", (unsigned long long)most);
+}
+
+static enum err
+check_classes(const struct counts *c, const struct basis *b, struct why *why)
 {
 	uint64_t all = 0, predicted = 0;
 
@@ -102,13 +148,13 @@ check_classes(const struct counts *c, uint64_t examples, struct why *why)
 		add(&all, k->examples);
 		add(&predicted, k->predicted);
 	}
-	return all == examples && predicted == examples
+	return all == b->count && predicted == b->count
 	    ? ERR_OK
-	    : err_set(why, ERR_INVALID, "evaluate.classes does not add up to evaluate.examples");
+	    : err_set(why, ERR_INVALID, "evaluate.classes does not add up to %s", b->name);
 }
 
 static enum err
-check_confusion(const struct counts *c, uint64_t examples, struct why *why)
+check_confusion(const struct counts *c, const struct basis *b, struct why *why)
 {
 	uint64_t all = 0;
 
@@ -126,20 +172,20 @@ check_confusion(const struct counts *c, uint64_t examples, struct why *why)
 			return err_set(why, ERR_INVALID,
 			    "evaluate.confusion and evaluate.classes differ in class %zu", i);
 	}
-	return all == examples
+	return all == b->count
 	    ? ERR_OK
-	    : err_set(why, ERR_INVALID, "evaluate.confusion does not add up to evaluate.examples");
+	    : err_set(why, ERR_INVALID, "evaluate.confusion does not add up to %s", b->name);
 }
 
 static enum err
-check_top(const struct counts *c, uint64_t examples, struct why *why)
+check_top(const struct counts *c, const struct basis *b, struct why *why)
 {
 	uint64_t before = 0;
 
 	for (size_t i = 0; i < c->wanted.top_count; i++) {
-		if (c->top[i] > examples || c->top[i] < before)
+		if (c->top[i] > b->count || c->top[i] < before)
 			return err_set(why, ERR_INVALID,
-			    "evaluate.top: falls with k, or is more than evaluate.examples");
+			    "evaluate.top: falls with k, or is more than %s", b->name);
 		before = c->top[i];
 	}
 	return ERR_OK;
@@ -173,7 +219,7 @@ check_regression(const struct counts *c, uint64_t examples, struct why *why)
 }
 
 static enum err
-check_bins(const struct counts *c, uint64_t examples, struct why *why)
+check_bins(const struct counts *c, const struct basis *b, struct why *why)
 {
 	uint64_t all = 0, positive = 0;
 
@@ -182,9 +228,8 @@ check_bins(const struct counts *c, uint64_t examples, struct why *why)
 		add(&all, c->bins[i].negative);
 		add(&positive, c->bins[i].positive);
 	}
-	if (all != examples)
-		return err_set(
-		    why, ERR_INVALID, "evaluate.auc does not add up to evaluate.examples");
+	if (all != b->count)
+		return err_set(why, ERR_INVALID, "evaluate.auc does not add up to %s", b->name);
 	if (c->classes && positive != c->classes[1].examples)
 		return err_set(
 		    why, ERR_INVALID, "evaluate.auc and evaluate.classes differ in class 1");
@@ -192,19 +237,21 @@ check_bins(const struct counts *c, uint64_t examples, struct why *why)
 }
 
 enum err
-counts_check(const struct counts *c, uint64_t examples, struct why *why)
+counts_check(struct counts *c, const struct counts_said *said, struct why *why)
 {
-	enum err e = ERR_OK;
+	const struct basis b = basis_of(c, said);
+	enum err e = check_basis(c, &b, said->examples, why);
 
-	if (c->classes)
-		e = check_classes(c, examples, why);
+	c->examples = b.count;
+	if (!e && c->classes)
+		e = check_classes(c, &b, why);
 	if (!e && c->confusion)
-		e = check_confusion(c, examples, why);
+		e = check_confusion(c, &b, why);
 	if (!e)
-		e = check_top(c, examples, why);
+		e = check_top(c, &b, why);
 	if (!e && c->wanted.regression)
-		e = check_regression(c, examples, why);
+		e = check_regression(c, said->examples, why);
 	if (!e && c->bins)
-		e = check_bins(c, examples, why);
+		e = check_bins(c, &b, why);
 	return e;
 }

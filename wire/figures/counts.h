@@ -29,7 +29,8 @@ struct counts_bin {
 struct counts {
 	struct figure_set wanted; /* what is not wanted is zero or NULL */
 	size_t class_count;
-	uint64_t examples, reports; /* reports: how many were added up; 0 of one device */
+	/* examples: how many counted, of classes labels; reports: how many were added up, 0 of one device */
+	uint64_t examples, reports;
 	struct counts_class *classes; /* class_count */
 	uint64_t *
 	    confusion; /* class_count rows, by what the examples are, of as many, by what they were taken for */
@@ -46,7 +47,15 @@ ERR_MUST_USE enum err counts_new(
 void counts_free(struct counts *c);
 /* Both are of the same figures and classes. Counts stay at COUNTS_MAX. */
 void counts_add(struct counts *to, const struct counts *from);
-/* Can one device, which evaluated so many examples, have counted this? ERR_INVALID says what contradicts what. */
-ERR_MUST_USE enum err counts_check(const struct counts *c, uint64_t examples, struct why *why);
+/* What a device says that its evaluation is of. */
+struct counts_said {
+	uint64_t examples;
+	bool has_labels; /* else it does not say how many of theirs counted */
+	uint64_t labels;
+};
+/* Can one device, which says this of its evaluation, have counted so? c->examples becomes how many counted. ERR_INVALID says what
+ * contradicts what. */
+ERR_MUST_USE enum err counts_check(
+    struct counts *c, const struct counts_said *said, struct why *why);
 
 #endif

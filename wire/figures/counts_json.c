@@ -240,12 +240,24 @@ read_auc(struct counts *out, struct field *evaluate)
 	read_bins(out, &o, "negative", false);
 }
 
+/* As a report says it (messages): labels stand beside a loss_count. */
+static struct counts_said
+read_said(struct field *evaluate)
+{
+	struct counts_said said = {.examples = field_u64(evaluate, "examples", 0, COUNTS_MAX, 0),
+	    .has_labels = field_has(evaluate, "loss_count") && field_has(evaluate, "labels")};
+
+	if (said.has_labels)
+		said.labels = field_u64(evaluate, "labels", 0, COUNTS_MAX, 0);
+	return said;
+}
+
 void
 counts_json_read(struct counts *out, struct field *evaluate)
 {
 	struct why why = {""};
+	const struct counts_said said = read_said(evaluate);
 
-	out->examples = field_u64(evaluate, "examples", 0, COUNTS_MAX, 0);
 	if (out->classes)
 		read_classes(out, evaluate);
 	if (out->confusion)
@@ -256,6 +268,6 @@ counts_json_read(struct counts *out, struct field *evaluate)
 		read_regression(&out->regression, evaluate);
 	if (out->bins)
 		read_auc(out, evaluate);
-	if (!evaluate->reader->err && counts_check(out, out->examples, &why))
+	if (!evaluate->reader->err && counts_check(out, &said, &why))
 		field_fail(evaluate, NULL, "%s", why.text);
 }

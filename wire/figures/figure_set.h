@@ -19,6 +19,9 @@ struct figure_set {
 	bool regression; /* MAE and R2 */
 	uint64_t
 	    outputs; /* with regression: numbers that the model predicts of an example; 0: not known */
+	uint64_t labels; /* of an example, at most; 0: one */
+	/* Not all of them need count, and a device of an older version does not say how many did. */
+	bool skips;
 	bool auc; /* of two classes */
 	uint32_t tops[FIGURE_SET_TOPS_MAX]; /* k of each top-k, rising */
 	size_t top_count;

@@ -460,7 +460,11 @@ check_figures(const struct job_spec *job, struct why *why)
 {
 	const struct recipe *r = &job->recipe;
 	size_t n = r->data.class_count;
-	uint64_t bytes = figure_set_bytes(&r->figures, n, job->aggregate.max_examples);
+	/* A program's labels, which nobody knows here, are as many as it finds room for. */
+	uint64_t labels = r->builtin && r->data.window > 0 ? r->data.window : 1;
+	uint64_t examples = job->aggregate.max_examples;
+	uint64_t most = examples > JSON_INT_MAX / labels ? JSON_INT_MAX : labels * examples;
+	uint64_t bytes = figure_set_bytes(&r->figures, n, most);
 
 	if (bytes <= FIGURE_SET_BYTES_MAX && !counts_exceed(&r->figures, n))
 		return ERR_OK;
@@ -468,10 +472,10 @@ check_figures(const struct job_spec *job, struct why *why)
 		return err_set(why, ERR_INVALID,
 		    "evaluate.figures: %zu classes are too many for what is asked for", n);
 	return err_set(why, ERR_INVALID,
-	    "evaluate.figures: with %zu classes and up to %llu examples (aggregate.max_examples) "
+	    "evaluate.figures: with %zu classes and up to %llu %s (aggregate.max_examples) "
 	    "a report could need %llu bytes for them, and has %d",
-	    n, (unsigned long long)job->aggregate.max_examples, (unsigned long long)bytes,
-	    FIGURE_SET_BYTES_MAX);
+	    n, (unsigned long long)most, labels > 1 ? "labels" : "examples",
+	    (unsigned long long)bytes, FIGURE_SET_BYTES_MAX);
 }
 
 /* A batch norm has no variance of a single value. */

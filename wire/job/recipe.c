@@ -183,6 +183,8 @@ read_evaluate(struct recipe *out, struct field *doc)
 	out->evaluate_deadline_s = field_double(&o, "deadline_s", RECIPE_EVALUATE_MIN,
 	    RECIPE_EVALUATE_MAX, default_deadline(out->evaluate_by));
 	figure_set_read(&out->figures, &o);
+	out->figures.labels = (uint64_t)recipe_labels_most(out);
+	out->figures.skips = out->builtin && (out->net.ignores || out->data.window > 0);
 	figure_set_check(&out->figures, &o, out->data.class_count);
 	check_program(out, &o);
 	check_evaluate(out, doc, &o);

@@ -189,6 +189,8 @@ const char *recipe_feature_missing(const struct recipe *r, const struct codec *c
 uint64_t recipe_min_examples(const struct recipe *r, bool evaluates);
 /* What a person should know who submits such a recipe, though nothing about it is wrong; NULL: nothing. A constant. */
 const char *recipe_warning(const struct recipe *r);
+/* Of one example, at most. Of a program's examples nobody knows: a few, or one for each value. */
+double recipe_labels_most(const struct recipe *r);
 /* Does it change training examples? */
 bool recipe_augments(const struct data_spec *d);
 

@@ -7,6 +7,9 @@
 #define MEAN_MAX 1e9
 #define STD_MIN 1e-6
 #define AUGMENT_NOISE_MAX 10
+/* Of a program's example. */
+#define PROGRAM_LABELS 16.0
+#define UNKNOWN_LABELS 1e6
 
 static void
 read_shape(struct recipe *out, struct field *data)
@@ -211,6 +214,28 @@ read_window(struct recipe *out, struct field *data)
 		field_fail(data, "window", "only an embedding layer takes tokens");
 	if (d->channels > 0)
 		field_fail(data, "normalise", "tokens of a window are numbered, not measured");
+}
+
+static double
+values_of(const struct data_spec *d)
+{
+	double n = d->window > 0 ? d->window : 1;
+
+	for (unsigned i = 0; d->window == 0 && i < d->dims; i++)
+		n *= d->shape[i];
+	return n;
+}
+
+double
+recipe_labels_most(const struct recipe *r)
+{
+	double values = values_of(&r->data);
+
+	if (r->builtin && !net_spec_has(&r->net, LAYER_EMBEDDING))
+		return 1;
+	if (r->data.window == 0 && r->data.dims == 0)
+		return UNKNOWN_LABELS;
+	return r->builtin || values > PROGRAM_LABELS ? values : PROGRAM_LABELS;
 }
 
 void

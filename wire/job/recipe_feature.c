@@ -108,6 +108,16 @@ counts_otherwise(const struct recipe *r)
 	return l->least > 1 || (net_spec_has(&r->net, LAYER_BATCHNORM) && gathers && pulls);
 }
 
+/* An older agent does not say how many labels it counted, and those that are right by top-k do not show it. */
+static bool
+hides_labels(const struct recipe *r)
+{
+	const struct figure_set *f = &r->figures;
+
+	return r->evaluate_by == EVALUATE_DEVICES && f->skips && f->top_count > 0 && !f->classes &&
+	    !f->confusion && !f->auc;
+}
+
 /* What the built-in trainer alone acts on; others get the recipe and judge for themselves. */
 static void
 of_builtin(bool *needs, const struct recipe *r)
@@ -130,7 +140,8 @@ of_builtin(bool *needs, const struct recipe *r)
 	    l->schedule.type == SCHEDULE_LINEAR || l->schedule.type == SCHEDULE_WSD;
 	needs[FEATURE_VARIATES] = l->variates > 0;
 	/* An older agent takes each piece for its share of the examples. */
-	needs[FEATURE_WEIGHTED_PIECES] = net_spec_weighs(&r->net) && training_pieces(l);
+	needs[FEATURE_WEIGHTED_PIECES] =
+	    (net_spec_weighs(&r->net) && training_pieces(l)) || hides_labels(r);
 	needs[FEATURE_BATCH_NORMS] = counts_otherwise(r);
 }
 
