@@ -3,6 +3,7 @@
 Tensors lie in it by name; all else is the JSON text ``__metadata__.state``, where {"$torch": name} or {"$numpy": name}
 stands for a tensor, and {"$tuple": [...]}, {"$dict": [[key, value], ...]}, {"$float": "nan"} for what JSON has not.
 """
+import contextlib
 import json
 import math
 import os
@@ -98,14 +99,20 @@ def dump(state: Any) -> bytes:
 
 
 def write(path: str, state: Any, room: int) -> None:
-    """The file, whole or not at all. Error with code "limit": it has more than `room` bytes."""
+    """The file, whole or not at all. Error with code "limit": it has more than `room` bytes; "io": the disk's."""
     data = dump(state)
     if len(data) > room:
         text = "a state of %d bytes, and there is room for %d (the device's kept_bytes)" % (len(data), room)
         raise Error(text, "limit")
-    with open(path + ".part", "wb") as f:
-        f.write(data)
-    os.replace(path + ".part", path)
+    try:
+        with open(path + ".part", "wb") as f:
+            f.write(data)
+        os.replace(path + ".part", path)
+    except OSError as e:
+        # What is written next may need its room.
+        with contextlib.suppress(OSError):
+            os.unlink(path + ".part")
+        raise Error("what is to be kept cannot be written: %s" % e, "io") from e
 
 
 def _array(t: safetensors.Tensor, data: memoryview, word: str) -> Any:

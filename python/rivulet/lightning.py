@@ -11,6 +11,7 @@
 In ``configure_optimizers`` of the module, ``return self.task.optimizer(self)`` is the job's own. This module imports
 ``lightning``, or ``pytorch_lightning`` where that is what there is.
 """
+import logging
 import math
 import time
 from typing import Any, Dict, Tuple
@@ -20,10 +21,11 @@ try:
 except ImportError:
     from pytorch_lightning import Callback as _Base  # type: ignore[no-redef,import-not-found,unused-ignore]
 
+from . import Error
 from .task import Stop, Task
 
-_METRICS_MAX = 64
-_NAME_MAX = 63
+_METRICS_MAX, _NAME_MAX = 64, 63
+_log = logging.getLogger("rivulet")
 
 
 class Callback(_Base):  # type: ignore[misc,valid-type,unused-ignore]
@@ -32,7 +34,7 @@ class Callback(_Base):  # type: ignore[misc,valid-type,unused-ignore]
     Stops it when the task's deadline is near, when its seconds are over, or when the program is to end; what is
     submitted then is partial work, but for the seconds. Numbers that the module logs (``self.log``) go with
     `Task.submit` as metrics, of each name the last value. With `keep`, the first optimizer's state goes on from task to
-    task (`Task.keep`). One callback is for one task.
+    task (`Task.keep`); if it cannot, the log says why, and the work counts. One callback is for one task.
     """
 
     def __init__(self, task: Task, keep: bool = False) -> None:
@@ -41,8 +43,9 @@ class Callback(_Base):  # type: ignore[misc,valid-type,unused-ignore]
         self._keep = keep
         self._began = 0.0
         self._early = False
-        self._loss: Any = 0.0
-        self._batches = self._passed = self._size = 0
+        self._loss: Any = 0.0  # a sum over examples,
+        self._weight = 0  # so many
+        self._passed = self._size = 0
         self._first = 0  # steps before this fit
 
     def on_train_start(self, trainer: Any, module: Any) -> None:
@@ -51,18 +54,22 @@ class Callback(_Base):  # type: ignore[misc,valid-type,unused-ignore]
         self._size = _size(trainer.train_dataloader)
         state = self.task.kept() if self._keep else None
         if state is not None and trainer.optimizers:
-            trainer.optimizers[0].load_state_dict(state)
+            try:
+                trainer.optimizers[0].load_state_dict(state)
+            except (ValueError, KeyError, TypeError) as e:
+                _log.warning("%r: the optimizer begins anew, for its kept state does not fit: %s", self.task, e)
             # A schedule over rounds is the job's: its rate, and not the one that was kept.
             for group in trainer.optimizers[0].param_groups if self.task.lr else ():
                 group["lr"] = self.task.lr
 
     def on_train_batch_end(self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         """After each batch, of which several may make a step."""
-        loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
+        loss, n = outputs.get("loss") if isinstance(outputs, dict) else outputs, _count(batch)
         if loss is not None:
-            self._loss = self._loss + loss.detach().float()
-        self._batches += 1
-        self._passed += _count(batch)
+            # Lightning has divided it by the batches of a step.
+            self._loss = self._loss + loss.detach().float() * (n * trainer.accumulate_grad_batches)
+            self._weight += n
+        self._passed += n
         if self.task.stop_now() != Stop.GO_ON:
             # A fit that ends here by itself did all of its work.
             self._early = not _is_done(trainer)
@@ -83,13 +90,17 @@ class Callback(_Base):  # type: ignore[misc,valid-type,unused-ignore]
         self.task.note(
             steps=steps,
             examples=size,
-            loss=float(self._loss) / self._batches if self._batches else None,
+            loss=float(self._loss) / self._weight if self._weight else None,
+            trained={"loss_count": self._weight} if self._weight else None,
             partial=self._early,
             optimizer=optimizer if optimizer in ("sgd", "adam", "adamw") else None,
             metrics=_metrics(trainer.callback_metrics),
         )
         if self._keep and trainer.optimizers:
-            self.task.keep(trainer.optimizers[0])
+            try:
+                self.task.keep(trainer.optimizers[0])
+            except (Error, ValueError) as e:
+                _log.warning("%r: the optimizer is not kept: %s", self.task, e)
 
 
 def _is_done(trainer: Any) -> bool:

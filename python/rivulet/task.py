@@ -294,7 +294,8 @@ class Task:
         gone with one that is refused or a task that is given back. Called again, the last one counts.
 
         ValueError: what cannot be kept is named; Error with code "limit": more than the device's kept_bytes leaves room
-        for. The task and what was kept before are as they were then. Code "state": the task evaluates.
+        for; "io": it cannot be written. The task and what was kept before are as they were then, so `submit` sends the
+        work all the same. Code "state": the task evaluates.
         """
         hand = self._in_hand()
         if self.kind == "evaluate":

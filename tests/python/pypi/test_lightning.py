@@ -2,10 +2,11 @@
 import sys
 import types
 import unittest
-from typing import Any, Dict
+from typing import Any, Dict, List, Tuple
+from unittest import mock
 
 import torch
-from rivulet import _state, safetensors
+from rivulet import Error, _state, safetensors
 from rivulet import task as tasks
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -28,6 +29,7 @@ except ImportError:
 
         def __init__(self, callbacks: Any, max_epochs: int = -1, max_steps: int = -1, accumulate_grad_batches: int = 1, **_: Any):
             self.callbacks, self.epochs, self.steps, self.every = callbacks, max_epochs, max_steps, accumulate_grad_batches
+            self.accumulate_grad_batches = accumulate_grad_batches
             self.global_step, self.should_stop, self.callback_metrics = 0, False, {}
 
         def fit(self, module: Any, loader: Any) -> None:
@@ -44,12 +46,13 @@ except ImportError:
             optimizer = self.optimizers[0]
             for i, batch in enumerate(loader):
                 loss = module.training_step(batch, i)
-                (loss / self.every).backward()
+                loss = loss / self.every
+                loss.backward()
                 if (i + 1) % self.every == 0 or i + 1 == len(loader):
                     optimizer.step()
                     optimizer.zero_grad()
                     self.global_step += 1
-                self.call("on_train_batch_end", module, {"loss": loss}, batch, i)
+                self.call("on_train_batch_end", module, {"loss": loss.detach()}, batch, i)
                 if self.should_stop or self.global_step >= self.estimated_stepping_batches:
                     return
 
@@ -120,6 +123,51 @@ class Fit(unittest.TestCase):
         self.assertGreater(f.normaliser, f.steps)
         self.assertFalse(torch.equal(module.fc.weight, before))
         self.assertEqual(safetensors.array(hand.parts[0].data, "F32", (3, 4)).tolist(), module.fc.weight.tolist())
+
+    def test_the_loss(self) -> None:
+        """A mean over examples, however few a batch or many a step has; a batch without one is no part of it."""
+
+        class Own(Module):
+            def training_step(self, batch: Any, index: int) -> Any:
+                seen.append((float(len(batch[0])), 1.0 + index))
+                return self.fc(batch[0]).sum() * 0 + 1.0 + index
+
+        for accumulate in (1, 3):
+            seen: List[Tuple[float, float]] = []
+            module = Own()
+            hand = self.task(module, {"accumulate": accumulate}, epochs=1)
+            self.fit(module)
+            module.task.submit(module)
+            self.assertEqual([n for n, _ in seen], [8.0] * 6 + [2.0])
+            self.assertAlmostEqual(hand.figures.loss, sum(n * loss for n, loss in seen) / EXAMPLES, 5)
+            self.assertEqual(hand.figures.trained[:2], (EXAMPLES, None))
+        self.task(module, {})
+        callback = lightning.Callback(module.task)
+        trainer = types.SimpleNamespace(accumulate_grad_batches=2, global_step=2, optimizers=[], callback_metrics={})
+        for n, outputs in ((4, {"loss": torch.tensor(1.5)}), (6, None), (1, torch.tensor(0.5))):
+            callback.on_train_batch_end(trainer, module, outputs, [torch.zeros(n, 4)], 0)
+        callback.on_train_end(trainer, module)
+        self.assertEqual(module.task._noted["loss"], (4 * 3.0 + 1.0) / 5)
+        self.assertEqual(module.task._noted["trained"], {"loss_count": 5})
+
+    def test_what_cannot_be_kept(self) -> None:
+        """Costs what it would have kept, and not the training."""
+        for error in (Error("a state of 9 bytes, and there is room for 8", "limit"), ValueError("cannot be kept")):
+            module = Module()
+            hand = self.task(module, {}, epochs=1)
+            with mock.patch.object(hand, "keep", side_effect=error), self.assertLogs("rivulet", "WARNING") as logs:
+                self.fit(module, keep=True)
+            self.assertIn("the optimizer is not kept: %s" % error, logs.output[0])
+            module.task.submit(module)
+            self.assertEqual(hand.figures.steps, 7)
+        module = Module()
+        hand = self.task(module, {}, epochs=1)
+        KeepingHand.state = _state.dump({"param_groups": [], "state": {}})
+        with self.assertLogs("rivulet", "WARNING") as logs:
+            self.fit(module, keep=True)
+        self.assertIn("begins anew", logs.output[0])
+        module.task.submit(module)
+        self.assertEqual(len(_state.load(KeepingHand.state)["param_groups"]), 1)
 
     def test_steps(self) -> None:
         module = Module()
