@@ -212,6 +212,7 @@ train(struct agent *a, struct why *why)
 	trainer_in_give(&in, &hand, stock_examples(item, &w->task.recipe.data));
 	a->stopped = WAIT_NONE;
 	e = run_trainer(a, &in, why);
+	trainer_out_tell(&a->out, device_events(a->r), w->task.job);
 	data_hand_deinit(&hand);
 	if (!e && a->stopped && trainer_too_little(&in, &a->out.finish, why)) {
 		a->out.abort = abort_reason_of_owner(a->stopped);
@@ -292,10 +293,6 @@ train_and_submit(struct agent *a)
 		return rc == RIVULET_STOPPED ? rc : RIVULET_INVALID;
 	}
 	tell_done(a, task, backoff_now() - began);
-	if (*a->out.unkept.text)
-		events_emit(device_events(r), EVENTS_ERROR, "kept.lost",
-		    EVENTS_PAIRS(
-			EVENTS_S("job", task->job), EVENTS_S("reason", a->out.unkept.text)));
 	FAULT("client.trained");
 	a->out.finish.report = a->out.has_report ? &a->out.report : NULL;
 	int rc = finish_submit(r, &a->out.finish);

@@ -35,6 +35,17 @@ trainer_out_deinit(struct trainer_out *out)
 	out->report.counts = NULL;
 }
 
+void
+trainer_out_tell(const struct trainer_out *out, const struct events *events, const char *job)
+{
+	const struct why *const all[] = {&out->lost, &out->unkept};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		if (*all[i]->text)
+			events_emit(events, EVENTS_ERROR, "kept.lost",
+			    EVENTS_PAIRS(EVENTS_S("job", job), EVENTS_S("reason", all[i]->text)));
+}
+
 bool
 trainer_too_little(const struct trainer_in *in, const struct finish *finish, struct why *why)
 {

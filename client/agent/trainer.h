@@ -48,7 +48,8 @@ struct trainer_out {
 	    abort; /* on failure: why; ABORT_UNKNOWN: for a reason of the program's own, */
 	char word[ABORT_WORD_MAX]; /* which is this */
 	struct why
-	    unkept; /* why a program is not given what it kept, or the next will not be; "": it is */
+	    lost; /* why a program was not given what it kept, also after a failure; "": it was */
+	struct why unkept; /* why its next will not be; "": it will */
 	char log[TRAINER_LOG_MAX]; /* tail of what an external trainer said */
 };
 
@@ -64,6 +65,8 @@ struct trainer {
 /* The examples to work on. examples_id is that of what they were drawn of. */
 void trainer_in_give(struct trainer_in *in, const struct data_hand *hand, char *examples_id);
 /* Frees what hangs in it. */
+/* That of its program's state something is lost: "kept.lost". */
+void trainer_out_tell(const struct trainer_out *out, const struct events *events, const char *job);
 void trainer_out_deinit(struct trainer_out *out);
 
 /* Is what a task that trains was broken off with too little to be of use, less than a tenth of the steps that the job plans? Then `why`

@@ -162,12 +162,11 @@ add_said(struct trainer_out *out, const char *said)
 static void
 keep(struct external *x)
 {
-	struct trainer_out *out = x->out;
-	enum err e = after_file_keep(
-	    x->in->work, x->dir.fd, kept_home(x), x->in->settings->kept_bytes, &out->unkept);
+	struct why *unkept = &x->out->unkept;
 
-	if (!e)
-		out->unkept = x->dir.lost;
+	if (!after_file_keep(
+		x->in->work, x->dir.fd, kept_home(x), x->in->settings->kept_bytes, unkept))
+		unkept->text[0] = '\0';
 }
 
 static enum err
@@ -237,6 +236,7 @@ trainer_external_run(const struct trainer_in *in, struct trainer_out *out, struc
 	enum err e = x.program->persistent
 	    ? work_with(&x, in->companions ? in->companions : &own, why)
 	    : work_once(&x, why);
+	out->lost = x.dir.lost;
 	if (!e)
 		e = take(&x, why);
 	if (!e && x.asked)

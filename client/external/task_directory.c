@@ -325,8 +325,11 @@ write_kept(struct task_directory *d, const struct task_directory_options *from,
 		d->lost.text[0] = '\0';
 	if (e == ERR_NOTFOUND || e == ERR_CORRUPT)
 		return ERR_OK;
-	if (e)
-		return err_set(why, e, "%.200s", d->lost.text);
+	if (e) {
+		err_set(why, e, "%.200s", d->lost.text);
+		d->lost.text[0] = '\0';
+		return e;
+	}
 	own->kept_round = k.file.round;
 	hex_encode(own->kept_model, k.file.base, sizeof(k.file.base));
 	e = identity_path(own->kept, d->path, KEPT, why);
