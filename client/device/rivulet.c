@@ -218,14 +218,15 @@ rivulet_count(struct rivulet *r, int kind, double loss_count, uint64_t labels, u
 {
 	bool has = labels != RIVULET_UNCOUNTED;
 	struct report_counted c = {true, loss_count, has, has ? labels : 0, has ? right : 0};
+	const bool told = loss_count != RIVULET_UNTOLD;
 
 	if (!r->has_work)
 		return handle_error(err_set(&r->why, ERR_STATE, "no task in hand"));
 	if (kind != RIVULET_TRAIN && kind != RIVULET_EVALUATE)
 		return handle_error(err_set(&r->why, ERR_INVALID, "no figures of kind %d", kind));
-	enum err e = finish_check_counted(&c, &r->why);
+	enum err e = told ? finish_check_counted(&c, &r->why) : ERR_OK;
 	if (!e)
-		r->counted[kind] = c;
+		r->counted[kind] = told ? c : (struct report_counted){.told = false};
 	return handle_error(e);
 }
 

@@ -183,8 +183,10 @@ int rivulet_submit(struct rivulet *r, const struct rivulet_result *result);
  * counted; before rivulet_submit, the last call counts. kind: RIVULET_TRAIN, of the training loss and accuracy, everything that the steps
  * took; RIVULET_EVALUATE, of the evaluation. loss_count: what the loss is divided by (examples, or the labels that count, by their weights),
  * 0: nothing counted. Of `labels` that count so many are `right`: the accuracy is right / labels then, none without labels;
- * RIVULET_UNCOUNTED: it stands as rivulet_submit gets it. RIVULET_INVALID for what cannot be, RIVULET_STATE without a task. */
+ * RIVULET_UNCOUNTED: it stands as rivulet_submit gets it. What was said holds until the task ends, also for another rivulet_submit after one that
+ * failed; loss_count RIVULET_UNTOLD takes it back. RIVULET_INVALID for what cannot be, RIVULET_STATE without a task. */
 #define RIVULET_UNCOUNTED UINT64_MAX
+#define RIVULET_UNTOLD (-1.0)
 int rivulet_count(struct rivulet *r, int kind, double loss_count, uint64_t labels, uint64_t right);
 /* What the evaluation of the task in hand counted, as the text of a report's "evaluate" (wire/FORMAT.md, Report): examples, accuracy or loss, and
  * the counts of each figure that evaluate.figures asks for; where not every example is one label that counts also loss_count, labels and right, as

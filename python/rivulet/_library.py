@@ -100,6 +100,7 @@ def abi() -> int:
 
 
 _HANDLE = c_void_p
+_UNTOLD = -1.0
 _CALLS = [
     ("rivulet_abi", c_uint64, []),
     ("rivulet_version", c_char_p, []),
@@ -283,8 +284,9 @@ class Handle:
         result.metric_count = len(metrics)
         return self.library.rivulet_submit(self._at, byref(result))
 
-    def count(self, kind: int, loss_count: float, labels: Optional[int], right: int) -> None:
-        """What the figures of the task in hand are means of; kind: 0 of its training, 1 of its evaluation."""
+    def count(self, kind: int, loss_count: float = _UNTOLD, labels: Optional[int] = None, right: int = 0) -> None:
+        """What the figures of the task in hand are means of; kind: 0 of its training, 1 of its evaluation. Alone:
+        what was said before is taken back."""
         uncounted = (1 << 64) - 1
         code = self.library.rivulet_count(
             self._at, kind, loss_count, uncounted if labels is None else labels, right

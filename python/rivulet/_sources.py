@@ -266,8 +266,7 @@ class LibraryHand(Hand):
             handle.figures(json.dumps({**_evaluated(figures), **_counted(figures.evaluated), **counts}))
         with self._source.signals.blocking():
             for kind, sums in enumerate(counted):
-                if sums:
-                    handle.count(kind, *sums)
+                handle.count(kind, *(sums or ()))
             code = handle.submit(list(words.items()), evaluate, metrics)
             said = handle.error(code) if code != _library.OK else None
             # What is on disk is the library's to send; before that the task is still in hand.

@@ -7,7 +7,11 @@ import unittest
 from typing import Any, Dict
 
 from fleet import BUILD, RIVULET, Fleet, within
+
+import rivulet
 from rivulet import Coordinator
+
+os.environ.setdefault("RIVULET_LIBRARY", os.path.join(BUILD, "librivulet.so.1"))
 
 # Of 20 examples one counts, of 40 all, of 30 none.
 SETS = {
@@ -100,6 +104,22 @@ class Rounds(unittest.TestCase):
             self.assertAlmostEqual(r["evaluate"]["loss"], (30 * 3 + 10) / 40, 12)
             self.assertAlmostEqual(r["evaluate"]["accuracy"], 16 / 40, 12)
         self.assertEqual(rounds[-1]["state"], "evaluated")
+        # Of a submission that was refused nothing is said with the next.
+        home = self.fleet.join("anew", "[device]\nthreads = 1")
+        document.update(name="anew", select={"devices": ["anew"]}, round={"goal": 1, "deadline_s": 600})
+        job = self.admin.submit(document, init={"w": numpy.zeros(2, "float32")})
+        nothing = {"loss_count": 0, "labels": 0, "right": 0}
+        for task in rivulet.tasks("own", "d", 10, home=home, rounds=2, kinds=("train", "evaluate")):
+            with task:
+                work = {} if task.kind == "evaluate" else {"examples": 4, "steps": 1, "loss": 0.5, "accuracy": 0.25}
+                if task.kind == "train":
+                    with self.assertRaisesRegex(rivulet.Error, "not finite"):
+                        bad = {"w": numpy.float32([0, numpy.nan])}
+                        task.submit(bad, **{**work, "evaluate": {"examples": 4, "loss": 0, **nothing}, "trained": nothing})
+                task.submit({"w": numpy.zeros(2, "f4")}, **work, evaluate={"examples": 4, "loss": 3.0, "accuracy": 0.75})
+        first, _ = self.admin.watch(job, interval=0.05)
+        self.assertEqual((first["loss"], first["accuracy"]), (0.5, 0.25))
+        self.assertEqual((first["evaluate"]["loss"], first["evaluate"]["accuracy"]), (3.0, 0.75))
 
 
 if __name__ == "__main__":

@@ -171,6 +171,26 @@ budget(void **state)
 	assert_true(work_budget(&w, 0) > 0 && work_budget(&w, 3) < 0.01);
 }
 
+/* What was said of figures that were refused is not said of the next. */
+static void
+counts_are_taken_back(void **state)
+{
+	struct rivulet r = {.lock = -1};
+	const struct report_counted *c = r.counted;
+
+	(void)state;
+	assert_int_equal(rivulet_count(&r, RIVULET_TRAIN, RIVULET_UNTOLD, 0, 0), RIVULET_STATE);
+	r.has_work = true;
+	for (int kind = RIVULET_TRAIN; kind <= RIVULET_EVALUATE; kind++) {
+		assert_int_equal(rivulet_count(&r, kind, 0, 5, 2), RIVULET_OK);
+		assert_true(c[kind].told && c[kind].has_labels && c[kind].right == 2);
+		assert_int_equal(rivulet_count(&r, kind, -2, 5, 2), RIVULET_INVALID);
+		assert_true(c[kind].told);
+		assert_int_equal(rivulet_count(&r, kind, RIVULET_UNTOLD, 7, 9), RIVULET_OK);
+		assert_false(c[kind].told || c[kind].has_labels);
+	}
+}
+
 static void
 weights_outlive_their_task(void **state)
 {
@@ -201,7 +221,8 @@ main(void)
 	const struct CMUnitTest tests[] = {cmocka_unit_test(structs_stay),
 	    cmocka_unit_test(zeros_mean_what_they_did), cmocka_unit_test(everything_is_said),
 	    cmocka_unit_test(wrong_results), cmocka_unit_test(when_to_stop),
-	    cmocka_unit_test(budget), cmocka_unit_test(weights_outlive_their_task)};
+	    cmocka_unit_test(budget), cmocka_unit_test(counts_are_taken_back),
+	    cmocka_unit_test(weights_outlive_their_task)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
