@@ -37,6 +37,9 @@ def _entries(init: Any) -> Iterator[Tuple[str, Any, str]]:
     if not is_module and not isinstance(init, Mapping):
         raise Error("init is a torch module, a state_dict, or the path of a safetensors file", "invalid")
     state = init.state_dict(keep_vars=True) if is_module else init
+    wrong = [name for name in state if not isinstance(name, str)]
+    if wrong:
+        raise Error("init: %r is no name of a tensor, which is a text" % (wrong[0],), "invalid")
     prefix = _wrapper(list(state))
     for name, value in state.items():
         if not hasattr(value, "dtype"):

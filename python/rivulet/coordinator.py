@@ -170,7 +170,7 @@ class Coordinator:
         if init is not None:
             document = _parse(text)
             self._begin_with(document, init)
-            text = json.dumps(document).encode()
+            text = _text(document)
         if len(text) > DOCUMENT_MAX:
             raise Error("the document has %d bytes, and a job may have %d" % (len(text), DOCUMENT_MAX), "limit")
         answer = cast(Row, self.request("POST", "/v1/jobs", text))
@@ -310,7 +310,9 @@ class Coordinator:
         return cast(Row, self.request("POST", "/v1/jobs/%s/%s" % (self._job_id(job), verb)))
 
     def _job_id(self, job: Union[str, Row]) -> str:
-        word = job if isinstance(job, str) else str(job["job"])
+        word = job if isinstance(job, str) else job.get("job") if isinstance(job, Mapping) else None
+        if not isinstance(word, str):
+            raise Error("a job is named by its id, its name or a JOB, and not by a %s" % type(job).__name__, "invalid")
         if len(word) == 32 and not word.strip("0123456789abcdef"):
             return word
         return self._find("job", word)
@@ -334,8 +336,11 @@ class Coordinator:
         if isinstance(init, (str, os.PathLike)):
             model["init"] = self.upload(init)
             return
+        given = document.get("tensors", {})
+        if not isinstance(given, dict):
+            raise Error("tensors: must be an object of patterns and roles", "invalid")
         tensors, roles = _initial.of(init, "layers" in model)
-        patterns = _initial.patterns(tensors, roles, document.get("tensors", {}))
+        patterns = _initial.patterns(tensors, roles, given)
         if patterns:
             document["tensors"] = patterns
         with tempfile.TemporaryDirectory(prefix="rivulet-") as folder:
@@ -415,9 +420,14 @@ def _with_token(url: Optional[str], path: str, ca: Optional[str], timeout: float
 
 def _document(job: Union[Mapping[str, Any], Path]) -> bytes:
     if isinstance(job, Mapping):
-        return json.dumps(job).encode()
+        return _text(job)
+    if not isinstance(job, (str, os.PathLike)):
+        raise Error("a job is a dict, JSON text or the path of a file, and not a %s" % type(job).__name__, "invalid")
     if isinstance(job, str) and job.lstrip("\ufeff \t\r\n").startswith("{"):
-        return job.lstrip("\ufeff").encode()
+        try:
+            return job.lstrip("\ufeff").encode()
+        except UnicodeEncodeError as e:
+            raise Error("the job is no UTF-8: %s" % e, "invalid") from e
     # The job's id is the hash of the document: it goes as it stands in the file, without a byte order mark.
     with open(_path(job), "rb") as f:
         text = f.read(DOCUMENT_MAX + 1)
@@ -436,13 +446,20 @@ def _expanded(text: bytes) -> bytes:
         return text
     from . import presets
 
-    return json.dumps(presets.expand(document)).encode()
+    return _text(presets.expand(document))
+
+
+def _text(document: Mapping[str, Any]) -> bytes:
+    try:
+        return json.dumps(dict(document)).encode()
+    except (TypeError, ValueError, RecursionError) as e:
+        raise Error("the job cannot be written as JSON: %s" % e, "invalid") from e
 
 
 def _parse(text: bytes) -> Row:
     try:
         document = json.loads(text)
-    except ValueError as e:
+    except (ValueError, RecursionError) as e:
         raise Error("the job is no JSON: %s" % e, "invalid") from e
     if not isinstance(document, dict) or not isinstance(document.get("model", {}), dict):
         raise Error("the job is no object with an object `model`", "invalid")

@@ -16,6 +16,10 @@ def preset(name: str, **settings: int) -> Dict[str, Any]:
     It is written by the program ``rivulet``, or the one that the variable RIVULET names. Error: there is none
     ("not-found"), it knows no such preset, or a setting is not the preset's or is out of range ("invalid").
     """
+    return _made(name, settings)
+
+
+def _made(name: Any, settings: Mapping[str, Any]) -> Dict[str, Any]:
     if not isinstance(name, str) or not name or name.startswith("-"):
         raise Error("%r is no name of a preset" % (name,), "invalid")
     program = os.environ.get("RIVULET") or "rivulet"
@@ -28,6 +32,8 @@ def preset(name: str, **settings: int) -> Dict[str, Any]:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", check=False)
     except OSError as e:
         raise Error("%s: %s; RIVULET=PROGRAM says where it is" % (program, e.strerror), "not-found") from None
+    except ValueError as e:  # a name that no program can be given
+        raise Error("preset %r: %s" % (name, e), "invalid") from None
     if done.returncode != 0:
         said = done.stderr.strip()
         raise Error(said[len("rivulet: ") :] if said.startswith("rivulet: ") else said, "invalid")
@@ -43,7 +49,7 @@ def expand(document: Mapping[str, Any]) -> Dict[str, Any]:
     settings = model.pop("set", {})
     if not isinstance(settings, Mapping):
         raise Error("model.set: must be an object of numbers", "invalid")
-    made = preset(model.pop("preset"), **settings)
+    made = _made(model.pop("preset"), settings)
     whole = {**document, "model": {**made["model"], **model}}
     if isinstance(document.get("data"), Mapping):
         whole["data"] = {**made["data"], **document["data"]}

@@ -8,6 +8,7 @@ import math
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 from typing import Any, Dict, List
 
@@ -116,6 +117,16 @@ class File(unittest.TestCase):
             with self.assertRaises(rivulet.Error) as caught:
                 _state.load(data)
             self.assertEqual(caught.exception.code, "corrupt")
+
+
+    def test_what_cannot_be_written(self) -> None:
+        """Is an Error like any other, so that a loop that catches those loses no training."""
+        with tempfile.TemporaryDirectory() as folder:
+            for path, code in ((os.path.join(folder, "none", "keep"), "io"), (folder, "io"), (os.path.join(folder, "keep"), "limit")):
+                with self.subTest(path=path), self.assertRaises(rivulet.Error) as caught:
+                    _state.write(path, [1], 10 if code == "limit" else 1000)
+                self.assertEqual(caught.exception.code, code)
+            self.assertEqual(glob.glob(folder + "*.part") + os.listdir(folder), [])
 
 
 class WithFleet(unittest.TestCase):

@@ -9,8 +9,86 @@ from unittest import mock
 
 from fleet import RIVULET, Fleet
 
+import numpy
 import rivulet
 from rivulet import Coordinator, Error
+
+DEEP: Any = {}
+for _ in range(100000):
+    DEEP = {"a": DEEP}
+
+
+class Refusing:
+    """A coordinator that takes no job, and any model."""
+
+    where = "nowhere"
+
+    def json(self, method: str, path: str, body: Any = None) -> Any:
+        json.loads(body)
+        raise Error("the document is wrong", "invalid")
+
+    def exists(self, path: str) -> bool:
+        return True
+
+
+@mock.patch.dict(os.environ, {"RIVULET": RIVULET})
+class OddDocuments(unittest.TestCase):
+    """Whatever a document is, what is wrong with it is one Error."""
+
+    def refused(self, job: Any, init: Any = None) -> str:
+        coordinator = Coordinator(socket="/nowhere")
+        coordinator._client = Refusing()  # type: ignore[assignment]
+        with self.assertRaises(Error) as caught:
+            coordinator.submit(job, init=init)
+        self.assertEqual(caught.exception.code, "invalid")
+        return str(caught.exception)
+
+    def test_every_part_of_any_kind(self) -> None:
+        init = {"w": numpy.zeros(2, "f4")}
+        for odd in (None, True, 1, "preset", [], ["preset"], {}, {"preset": 1}):
+            for job in (
+                {"model": odd},
+                {"model": odd, "x": "preset"},
+                {"model": {"preset": odd}},
+                {"model": {"preset": "gpt", "set": odd}},
+                {"model": {"preset": "gpt", "layers": odd}},
+                {"model": {"preset": "gpt"}, "data": odd},
+                {"model": {"preset": "gpt", "set": {"width": odd}}},
+                {"model": {"preset": "gpt", "set": {"name": odd}}},
+                {"model": {}, "tensors": odd},
+                {"model": {}, "tensors": {"a": odd}},
+            ):
+                for form in (job, json.dumps(job)):
+                    for begins in (None, init):
+                        with self.subTest(form=form, init=begins):
+                            self.refused(form, begins)
+            with self.subTest(init=odd):
+                self.refused({"model": {}}, odd if odd not in (None, "preset") else {1: init["w"]})
+
+    def test_what_is_no_document(self) -> None:
+        for job, words in (
+            (None, "a job is a dict, JSON text or the path of a file, and not a NoneType"),
+            (3, "not a int"),
+            (["model"], "not a list"),
+            (b'{"model": {}}', "not a bytes"),
+            ({"a": {1, 2}}, "cannot be written as JSON"),
+            ({("a",): 1}, "cannot be written as JSON"),
+            (DEEP, "cannot be written as JSON"),
+            ('{"preset": ' * 100000, "is no JSON"),
+            ('{"preset": ', "is no JSON"),
+            ('{"a": "\ud800"}', "is no UTF-8"),
+            ({"model": {"preset": "a\0"}}, "embedded null byte"),
+            ({"model": {"preset": "gpt", "set": {"name": 3}}}, 'has no setting "name"'),
+        ):
+            with self.subTest(words=words, kind=type(job).__name__):
+                self.assertIn(words, self.refused(job))
+        self.assertIn("1 is no name of a tensor", self.refused({"model": {}}, {1: numpy.zeros(2, "f4")}))
+        self.assertIn("tensors: must be an object", self.refused({"tensors": 3}, {"a": numpy.zeros(2, "f4")}))
+
+    def test_what_names_no_job(self) -> None:
+        for job in (None, 3, {}, {"job": 3}, ["a"]):
+            with self.subTest(job=job), self.assertRaisesRegex(Error, "named by its id, its name or a JOB"):
+                Coordinator(socket="/nowhere").job(job)  # type: ignore[arg-type]
 
 
 @mock.patch.dict(os.environ, {"RIVULET": RIVULET})

@@ -36,7 +36,7 @@ def parse(text: str, where: str) -> Table:
     """ValueError: it is no such table."""
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or not _is_texts(found.get("names")) or not _is_texts(found.get("same", {})):
         raise ValueError("%s is no table of names as rivulet.convert writes it" % where)
