@@ -7,30 +7,18 @@
 
 #include <cmocka.h>
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <utime.h>
 
-#include "fault.h"
 #include "file.h"
 
-/* Every named place of program_state.c, and those of the course below, count steps; the process dies at one of them. */
-static int steps_left = -1;
-
-static void
-place(void)
-{
-	if (steps_left >= 0 && steps_left-- == 0)
-		raise(SIGKILL);
-}
-#undef FAULT
-#define FAULT(name) place()
+/* Every named place of program_state.c, and those of the course below, count. */
+#include "killed.h"
 
 #include "program_state.c"
 
@@ -191,25 +179,26 @@ send_one(struct coordinator *c, const struct outbox *o, unsigned number)
 
 	if (!outbox_has(o, w.task.task) || (number % 5 == 2 && c->busy[number]++ < 2))
 		return;
-	place();
+	killed_place();
 	if (c->verdicts[number] == 0) {
 		c->verdicts[number] = number % 7 == 3 ? 2 : 1;
 		if (c->verdicts[number] == 1 && (int)number > c->last)
 			c->last = (int)number;
 	}
-	place();
+	killed_place();
 	if (c->verdicts[number] == 1)
 		assert_int_equal(program_state_accept(home, w.task.task, NULL), ERR_OK);
-	place();
+	killed_place();
 	outbox_remove(o, w.task.task);
-	place();
+	killed_place();
 	if (c->verdicts[number] == 2)
 		program_state_refuse(home, w.task.task);
 }
 
 static void
-live(struct coordinator *c)
+live(void *arg)
 {
+	struct coordinator *c = arg;
 	const struct outbox o = start();
 
 	for (int turn = 0; turn < 3; turn++)
@@ -220,9 +209,9 @@ live(struct coordinator *c)
 			if (c->verdicts[n] != 0 || outbox_has(&o, w.task.task))
 				continue;
 			assert_int_equal(keep(&w, n, 40, ROOM), ERR_OK);
-			place();
+			killed_place();
 			write_entry(w.task.task);
-			place();
+			killed_place();
 			send_one(c, &o, n);
 		}
 }
@@ -230,8 +219,9 @@ live(struct coordinator *c)
 /* In force is what the youngest delta made that the device knows to be accepted: the youngest of all, or one whose receipt it does not have
  * yet. */
 static void
-check_force(const struct coordinator *c)
+check_force(const void *arg)
 {
+	const struct coordinator *c = arg;
 	const struct work w = work_of(JOB, 0);
 	const struct outbox o = start();
 	int value = value_of(&w);
@@ -245,31 +235,13 @@ check_force(const struct coordinator *c)
 }
 
 static void
-killed_anywhere(void **state)
+test_killed(void **state)
 {
-	(void)state;
-	struct coordinator *c =
-	    mmap(NULL, sizeof(*c), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	int killed = 0, status = 1;
+	struct coordinator *c = killed_outlives(sizeof(*c));
 
-	assert_true(c != MAP_FAILED);
+	(void)state;
 	c->last = -1;
-	for (int life = 0; status != 0; life++) {
-		int steps = life % 11;
-		pid_t pid = fork();
-		if (pid == 0) {
-			steps_left = steps;
-			live(c);
-			_exit(0);
-		}
-		assert_int_equal(waitpid(pid, &status, 0), pid);
-		assert_true(status == 0 || WTERMSIG(status) == SIGKILL);
-		killed += status != 0;
-		check_force(c);
-		assert_true(life < 1000);
-	}
-	print_message("killed %d times\n", killed);
-	assert_true(killed >= 20);
+	assert_true(killed_anywhere(11, live, check_force, c) >= 20);
 	const struct work w = work_of(JOB, 0);
 	assert_int_equal(value_of(&w), c->last);
 	assert_int_equal(files(), 1);
@@ -435,7 +407,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(killed_anywhere, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_killed, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(course, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(whose, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(room, set_up, tear_down),

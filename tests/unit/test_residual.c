@@ -6,32 +6,20 @@
 #include <cmocka.h>
 
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <utime.h>
 
 #include "codec.h"
-#include "fault.h"
 #include "file.h"
 #include "prng.h"
 
-/* Every named place of residual.c, and those of the course below, count steps; the process dies at one of them. */
-static int steps_left = -1;
-
-static void
-place(void)
-{
-	if (steps_left >= 0 && steps_left-- == 0)
-		raise(SIGKILL);
-}
-#undef FAULT
-#define FAULT(name) place()
+/* Every named place of residual.c, and those of the course below, count. */
+#include "killed.h"
 
 #include "residual.c"
 
@@ -181,9 +169,9 @@ make_delta(const struct residual *r, unsigned number, double share)
 	task_name(task, number);
 	assert_int_equal(keep_change(r, JOB, task, values, ELEMENTS, NULL), ERR_OK);
 	entry_path(path, task);
-	place();
+	killed_place();
 	assert_int_equal(file_write(path, payload, p.payload, 0600, NULL), ERR_OK);
-	place();
+	killed_place();
 }
 
 static void
@@ -219,25 +207,26 @@ send_one(struct coordinator *c, const struct outbox *o, const struct residual *r
 	task_name(task, number);
 	if (!outbox_has(o, task) || (number % 5 == 2 && c->asked[number]++ < 3))
 		return;
-	place();
+	killed_place();
 	if (c->verdicts[number] == 0 && number % 7 == 3)
 		c->verdicts[number] = 2;
 	else if (c->verdicts[number] == 0)
 		take(c, number);
-	place();
+	killed_place();
 	if (c->verdicts[number] == 1)
 		assert_int_equal(residual_accept(r, task, NULL), ERR_OK);
-	place();
+	killed_place();
 	outbox_remove(o, task);
-	place();
+	killed_place();
 	if (c->verdicts[number] == 2)
 		residual_refuse(r, task);
 }
 
 /* What a device does after its start, until all is done or it dies. */
 static void
-live(struct coordinator *c)
+live(void *arg)
 {
+	struct coordinator *c = arg;
 	struct outbox o = outbox_there();
 	struct residual r = residual_there(ROOM);
 	char task[33];
@@ -276,8 +265,9 @@ add_unknown(const struct coordinator *c, const struct residual *r, float rest[EL
 }
 
 static void
-check_sums(const struct coordinator *c)
+check_sums(const void *arg)
 {
+	const struct coordinator *c = arg;
 	struct residual r = residual_there(ROOM);
 	float rest[ELEMENTS] = {0};
 
@@ -293,31 +283,13 @@ check_sums(const struct coordinator *c)
 
 /* Killed after each number of steps in turn, until all is done; the sums are right each time. */
 static void
-killed_anywhere(void **state)
+test_killed(void **state)
 {
-	(void)state;
-	struct coordinator *c =
-	    mmap(NULL, sizeof(*c), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	int killed = 0, status = 1;
-
-	assert_true(c != MAP_FAILED);
-	for (int life = 0; status != 0; life++) {
-		int steps = life % 14;
-		pid_t pid = fork();
-		if (pid == 0) {
-			steps_left = steps;
-			live(c);
-			_exit(0);
-		}
-		assert_int_equal(waitpid(pid, &status, 0), pid);
-		killed += WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-		assert_true(status == 0 || WTERMSIG(status) == SIGKILL);
-		check_sums(c);
-		assert_true(life < 1000);
-	}
-	print_message("killed %d times\n", killed);
-	assert_true(killed >= 30);
+	struct coordinator *c = killed_outlives(sizeof(*c));
 	unsigned accepted = 0;
+
+	(void)state;
+	assert_true(killed_anywhere(14, live, check_sums, c) >= 30);
 	for (size_t i = 0; i < TASKS; i++) {
 		assert_true(c->verdicts[i] != 0);
 		accepted += c->verdicts[i] == 1;
@@ -548,7 +520,7 @@ int
 main(void)
 {
 #define WITH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-	const struct CMUnitTest tests[] = {WITH(killed_anywhere), WITH(course), WITH(not_removed),
+	const struct CMUnitTest tests[] = {WITH(test_killed), WITH(course), WITH(not_removed),
 	    WITH(cleaned), WITH(damaged), WITH(full), WITH(earlier_program),
 	    cmocka_unit_test(small_and_steady)};
 
