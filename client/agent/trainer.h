@@ -64,9 +64,9 @@ struct trainer {
 
 /* The examples to work on. examples_id is that of what they were drawn of. */
 void trainer_in_give(struct trainer_in *in, const struct data_hand *hand, char *examples_id);
-/* Frees what hangs in it. */
-/* That of its program's state something is lost: "kept.lost". */
+/* Says that of its program's state something is lost: "kept.lost". */
 void trainer_out_tell(const struct trainer_out *out, const struct events *events, const char *job);
+/* Frees what hangs in it. */
 void trainer_out_deinit(struct trainer_out *out);
 
 /* Is what a task that trains was broken off with too little to be of use, less than a tenth of the steps that the job plans? Then `why`
