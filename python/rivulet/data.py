@@ -172,10 +172,13 @@ def unpack_npz(path: str, folder: str) -> List[str]:
     made: List[str] = []
     try:
         with _reading(path), open(path, "rb") as file:
-            loaded = numpy.load(file, allow_pickle=False)
-            if not isinstance(loaded, numpy.lib.npyio.NpzFile):
+            begins = file.read(6)
+            if begins == b"\x93NUMPY":
                 raise DataError("%s: this is one array and no npz: devices read it as it is" % path)
-            with loaded as arrays:
+            if begins[:2] != b"PK":
+                raise DataError("%s: this is no npz, which begins as a zip file does" % path)
+            file.seek(0)
+            with numpy.load(file, allow_pickle=False) as arrays:
                 if not arrays.files:
                     raise DataError("%s: no arrays" % path)
                 for name in arrays.files:
@@ -195,9 +198,12 @@ def _unpack_array(arrays: Any, name: str, path: str, folder: str) -> str:
     try:
         array = arrays[name]
     except ValueError as error:
-        if "pickle" not in str(error):
-            raise
-        raise DataError("%s: array %s holds objects" % (path, name)) from None
+        # What numpy says of both ends in the advice to trust the file.
+        if str(error).startswith("Object arrays"):
+            raise DataError("%s: array %s holds objects" % (path, name)) from None
+        if str(error).startswith("Header info length"):
+            raise DataError("%s: array %s has a header that is too long" % (path, name)) from None
+        raise
     if not isinstance(array, numpy.ndarray):
         raise DataError("%s: %s is no array" % (path, name))
     out = os.path.join(folder, name + ".npy")
@@ -254,7 +260,8 @@ def read_leaf(
             groups.extend([len(users)] * len(x))
             users.append(user)
     try:
-        all_x = numpy.array(xs, dtype="<f4")
+        with numpy.errstate(over="ignore"):  # what is not finite is refused where it is written
+            all_x = numpy.array(xs, dtype="<f4")
         all_y = numpy.array(ys)
     except (ValueError, TypeError, OverflowError):
         raise DataError("%s: x is not of numbers, or examples differ in length" % ", ".join(paths)) from None
@@ -270,7 +277,10 @@ def _leaf(paths: Sequence[str], out: str, shape: Optional[str]) -> None:
             x = x.reshape((len(x),) + tuple(int(part) for part in shape.split(",")))
         except ValueError:
             raise DataError("--shape %s is not that of %d values" % (shape, x[0].size)) from None
-    digest = save_packed(out, x.reshape(len(x), -1) if x.ndim == 1 else x, y, groups=groups)
+    try:
+        digest = save_packed(out, x.reshape(len(x), -1) if x.ndim == 1 else x, y, groups=groups)
+    except DataError as error:
+        raise DataError("%s: %s" % (", ".join(paths), error)) from None
     print("%d examples of %d users\nsha256 %s" % (len(x), len(users), digest))
 
 
@@ -291,7 +301,10 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
             print("\n".join(unpack_npz(given.file, given.out)))
         else:
             _leaf(given.file, given.out, given.shape)
-    except (DataError, OSError, ValueError, ImportError, MemoryError) as error:
+    except OSError as error:
+        print("rivulet.data: %s: %s" % (given.out, error.strerror or error), file=sys.stderr)
+        return 1
+    except (DataError, ValueError, ImportError, MemoryError) as error:
         print("rivulet.data: %s" % (" ".join(str(error).split()) or "there is not enough memory"), file=sys.stderr)
         return 1
     return 0

@@ -1,5 +1,6 @@
 """rivulet.data: what it writes is what `rivulet data` and the loaders read."""
 import contextlib
+import gzip
 import io
 import json
 import os
@@ -119,7 +120,16 @@ class Packed(unittest.TestCase):
         for n, text in enumerate(foreign):
             path = self.put("f%d" % n, text)
             self.assertIn(path, self.refused("npz", path))
-            self.assertIn(path if n != 16 else "not finite", self.refused("leaf", path))
+            self.assertIn(path, self.refused("leaf", path))
+        self.assertIn("not finite", self.refused("leaf", self.path("f16")))
+        large = self.put("large", b'{"users": ["a"], "user_data": {"a": {"x": [[1e39]], "y": [0]}}}')
+        self.assertIn("not finite", self.refused("leaf", large))
+        for text in (b"words\n", gzip.compress(array.getvalue())):
+            self.assertIn("this is no npz, which begins as a zip file does", self.refused("npz", self.put("words", text)))
+        long = io.BytesIO()
+        with zipfile.ZipFile(long, "w", zipfile.ZIP_DEFLATED) as made:
+            made.writestr("x.npy", b"\x93NUMPY\2\0" + (20000).to_bytes(4, "little") + b" " * 20000)
+        self.assertIn("array x has a header that is too long", self.refused("npz", self.put("long", long.getvalue())))
         self.assertIn("iconv -f UTF-16", self.refused("leaf", self.put("wide", '{"users": []}'.encode("utf-16"))))
         for command in ("npz", "leaf"):
             self.assertIn("No such file", self.refused(command, self.path("nowhere")))
