@@ -115,17 +115,51 @@ def network_of(args: argparse.Namespace) -> Tuple[Any, Any, Any]:
             net = made if isinstance(made, torch.nn.Module) or not callable(made) else made()
         if not isinstance(net, torch.nn.Module):
             raise Stop("%s is no torch.nn.Module, and makes none" % args.network)
-        if hasattr(net, "peft_config") and hasattr(net, "get_base_model"):
-            net = net.get_base_model()
+        net = names.base_of(net)
+        if isinstance(net, torch.jit.ScriptModule):
+            raise Stop("%s is a scripted module: give the module that it was made from" % args.network)
+        refuse_values(args, net)
         net = net.cpu().eval()
     except Stop:
         raise
+    except SystemExit:
+        raise Stop(
+            "%s ends the program where it is loaded: put what runs there behind if __name__ == '__main__'" % args.path
+        ) from None
     except Exception as e:
         theirs(e)
         raise Stop("") from None
     with torch.random.fork_rng():
         torch.manual_seed(1)
         return (net,) + examples(args, net)
+
+
+def refuse_values(args: argparse.Namespace, net: Any) -> None:
+    """Stop: its weights are no numbers that a job can begin with."""
+    import torch
+
+    for name, value in net.state_dict(keep_vars=True).items():
+        if torch.nn.parameter.is_lazy(value):  # made by the first examples
+            continue
+        if value.is_meta:
+            raise Stop("%s: %s is on the device \"meta\", without values" % (args.attribute, name))
+        if value.is_floating_point() and not bool(torch.isfinite(value.detach()).all()):
+            raise Stop("%s: %s holds a value that is not finite" % (args.attribute, name))
+
+
+def refuse_run(args: argparse.Namespace, net: Any) -> None:
+    """Why a network fails, where that is known. Stop says it."""
+    import torch
+
+    from . import tracer
+
+    try:
+        tracer.defaults_of(net)
+    except ValueError as e:
+        raise Stop("%s: %s" % (args.attribute, e)) from None
+    others = [(n, p.dtype) for n, p in net.named_parameters() if p.is_floating_point() and p.dtype != torch.float32]
+    if others:
+        raise Stop("%s: %s is %s; weights are float32, call .float()" % (args.attribute, *others[0]))
 
 
 def vocabulary_of(net: Any) -> int:
@@ -145,7 +179,8 @@ def examples(args: argparse.Namespace, net: Any) -> Tuple[Any, Any]:
     for count in (tracer.BATCH, EXAMPLES):
         floats = torch.randn(count, *args.input)
         kinds = [torch.randint(vocabulary, (count, *args.input)), floats] if vocabulary else [floats]
-        tables = [p.shape[0] for p in net.parameters() if p.dim() == 2]
+        made = [p for p in net.parameters() if not torch.nn.parameter.is_lazy(p)]
+        tables = [p.shape[0] for p in made if p.dim() == 2]
         if not vocabulary and tables and len(args.input) == 1:  # F.embedding reads a table of its own
             kinds.append(torch.randint(min(tables), (count, *args.input)))
         failed: Optional[Exception] = None
@@ -160,6 +195,7 @@ def examples(args: argparse.Namespace, net: Any) -> Tuple[Any, Any]:
                 failed = failed or e
         else:
             assert failed is not None
+            refuse_run(args, net)
             theirs(failed)
             raise Stop("%s fails on an input of shape %s" % (args.attribute, list(x.shape))) from None
     args.tokens = not x.is_floating_point()
@@ -201,8 +237,13 @@ def check_outputs(args: argparse.Namespace, outputs: Any, converted: Any) -> Non
     args.text_window = args.tokens and (outputs.dim() == 3 or args.classes in words)
 
 
+def counts(ours: str) -> bool:
+    """Is it what a batch norm counts?"""
+    return ours.rpartition(".")[2] in ("running_mean", "running_var")
+
+
 def write(args: argparse.Namespace, net: Any, converted: Any) -> Dict[str, Any]:
-    """The files in DIR."""
+    """The files in DIR. ValueError: the job would say too much; OSError: they cannot be written."""
     os.makedirs(args.out, exist_ok=True)
     path = os.path.join(args.out, "job.json")
     if os.path.exists(path) and not args.force:
@@ -211,6 +252,9 @@ def write(args: argparse.Namespace, net: Any, converted: Any) -> Dict[str, Any]:
     tensors = {ours: state[name] for ours, name in converted.tensors.items()}
     tensors.update({ours: tensors[ours].reshape(shape) for ours, shape in converted.reshaped.items()})
     tensors.update(converted.fixed)
+    trains = {name: p.requires_grad for name, p in net.named_parameters(remove_duplicate=False)}
+    trains.update({name: False for ours, name in converted.tensors.items() if name not in trains and not counts(ours)})
+    roles = job.roles(converted.tensors, trains, job.bases(converted.layers), sorted(converted.fixed))
     init = os.path.join(args.out, "init.safetensors")
     table = names.Table(converted.tensors, converted.same, sorted(converted.fixed), converted.stays)
     safetensors.save(init, tensors, {names.KEY: table.text()})
@@ -218,7 +262,6 @@ def write(args: argparse.Namespace, net: Any, converted: Any) -> Dict[str, Any]:
         f.write(table.text())
     with open(init, "rb") as f:
         model = hashlib.sha256(f.read()).hexdigest()
-    trains = {name: p.requires_grad for name, p in net.named_parameters(remove_duplicate=False)}
     document = job.document(
         args.name,
         converted.layers,
@@ -227,7 +270,7 @@ def write(args: argparse.Namespace, net: Any, converted: Any) -> Dict[str, Any]:
         args.loss,
         args.classes,
         args.data,
-        job.roles(converted.tensors, trains, job.bases(converted.layers), sorted(converted.fixed)),
+        roles,
         args.text_window,
     )
     renamed = {ours: name for ours, name in converted.tensors.items() if ours != name}
@@ -300,7 +343,9 @@ def convert(args: argparse.Namespace) -> None:
     try:
         write(args, net, converted)
     except ValueError as e:
-        raise Stop(str(e))
+        raise Stop(str(e)) from None
+    except OSError as e:
+        raise Stop("%s: %s" % (e.filename or args.out, e.strerror)) from None
     if not args.no_compare:
         compare(args, x, outputs)
     print("next: %s" % os.path.join(args.out, "README.md"))

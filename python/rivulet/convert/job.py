@@ -15,11 +15,14 @@ def roles(
     where nothing is said; fixed: those that only the job has. ValueError: more patterns than a job has.
     """
     own = {name: theirs for name, theirs in tensors.items() if theirs in trains}  # not those that batch norms count
+    counted = set(tensors) - set(own)
     said = {name: "train" for name in sorted(bases & set(own)) if trains[own[name]]}
     own = {name: theirs for name, theirs in own.items() if name not in bases}
     layers = {name.rpartition(".")[0] for name in own}
     still = [x for x in layers if not any(trains[t] for name, t in own.items() if name.startswith(x + "."))]
-    found = dict(said, **{x + ".*": "frozen" for x in sorted(still)})
+    # A batch norm counts in training, whether its weights train or not; the first pattern that fits wins.
+    first = {"*.running_*": "average"} if any(n.startswith(x + ".") for n in counted for x in still) else {}
+    found = dict(first, **said, **{x + ".*": "frozen" for x in sorted(still)})
     found.update(
         {n: "frozen" for n, t in own.items() if not trains[t] and not any(n.startswith(x + ".") for x in still)}
     )

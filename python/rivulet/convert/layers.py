@@ -254,6 +254,8 @@ def take_step(o: Options) -> List[Layer]:
     while len(index) > 2 and index[-1] == whole:
         index.pop()
     steps = o.shape[0] if len(o.shape) == 2 else 0
+    if o.shape == [1] and index in ([whole, 0], [whole, -1]):
+        return []  # one output, which is flat already
     if len(index) != 2 or index[0] != whole or not steps or index[1] not in (0, -1, steps - 1):
         o.refuse("only x[:, 0] and x[:, -1] of [batch, steps, width], the first and the last step, have a counterpart")
         return []
@@ -557,7 +559,9 @@ METHODS: Dict[str, Entry] = {
 _SOFTMAX = "leave it off: the loss cross_entropy has the softmax inside"
 _TURN = "nothing here changes the order of dimensions, but for the heads of an attention"
 _ENCODER = "nn.TransformerEncoder(Layer) has a counterpart, of a language model with a causal mask"
-_NUMBERS = "of numbers, it has no counterpart"
+_NUMBERS = "of numbers, it has no counterpart; x * x has"
+_NEGATIVE = "x * -1 has a counterpart"
+_MINUS = "a + b * -1 has a counterpart, of two tensors"
 _PARTS = "write it with nn.MultiheadAttention, or F.scaled_dot_product_attention: docs/convert.md"
 HINTS: Dict[Any, str] = {
     nn.LogSoftmax: _SOFTMAX,
@@ -579,6 +583,14 @@ HINTS: Dict[Any, str] = {
     nn.TransformerDecoderLayer: _ENCODER,
     nn.RNN: "nn.GRU and nn.LSTM have a counterpart",
     nn.PReLU: "nn.LeakyReLU has a counterpart, its slope does not train",
+    operator.neg: _NEGATIVE,
+    torch.neg: _NEGATIVE,
+    "neg": _NEGATIVE,
+    operator.sub: _MINUS,
+    torch.sub: _MINUS,
+    "sub": _MINUS,
+    operator.pow: _NUMBERS,
+    torch.pow: _NUMBERS,
     "float_power": _NUMBERS,
     "pow": _NUMBERS,
 }

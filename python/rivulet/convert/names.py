@@ -6,9 +6,10 @@ model that was trained has no metadata of its own; its table is found beside it,
 
 import json
 import os
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Union
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Set, Union
 
 from .. import safetensors
+from .._text import utf8
 
 FILE = "names.json"
 KEY = "rivulet.names"  # of the metadata
@@ -32,7 +33,7 @@ def _is_texts(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
 
 
-def parse(text: str, where: str) -> Table:
+def parse(text: Union[str, bytes], where: str) -> Table:
     """ValueError: it is no such table."""
     try:
         found = json.loads(text)
@@ -55,8 +56,8 @@ def table_of(path: str, metadata: Mapping[str, str], given: Optional[str]) -> Op
         at = os.path.join(at, FILE)
     if given is None and not os.path.exists(at):
         return None
-    with open(at, encoding="utf-8") as f:
-        return parse(f.read(), at)
+    with open(at, "rb") as f:
+        return parse(utf8(f.read(), at), at)
 
 
 def _listed(names: Any) -> str:
@@ -64,7 +65,13 @@ def _listed(names: Any) -> str:
     return ", ".join(names[:SHOWN]) + (" and %d more" % (len(names) - SHOWN) if len(names) > SHOWN else "")
 
 
-def _base(net: Any) -> Any:
+_WRAPPERS = {"OptimizedModule": "_orig_mod", "DataParallel": "module", "DistributedDataParallel": "module"}
+
+
+def base_of(net: Any) -> Any:
+    """The network within what torch.compile, the two DataParallel and PEFT put around it."""
+    while type(net).__name__ in _WRAPPERS and hasattr(net, _WRAPPERS[type(net).__name__]):
+        net = getattr(net, _WRAPPERS[type(net).__name__])
     return net.get_base_model() if hasattr(net, "peft_config") and hasattr(net, "get_base_model") else net
 
 
@@ -91,6 +98,12 @@ def _renamed(path: str, tensors: Dict[str, Any], state: Mapping[str, Any], table
             "%s: the network has no %s; say names=%r of the folder that rivulet.convert wrote" % (path, unknown, FILE)
         )
     raise ValueError("%s: %s: not in the table of names; it is the model of another network" % (path, unknown))
+
+
+def _left(state: Mapping[str, Any], found: Set[str], table: Optional[Table]) -> Set[str]:
+    """What of the network is in no model: not what a batch norm counts, nor tables that it was made with."""
+    stays = set(table.stays) | set(table.same) if table else set()
+    return {n for n in set(state) - found - stays if not n.endswith("num_batches_tracked")}
 
 
 def _tensor(file: safetensors.File, t: safetensors.Tensor) -> Any:
@@ -121,7 +134,7 @@ def load(net: Any, file: Union[str, "os.PathLike[str]"], names: Optional[str] = 
     path = os.fspath(file)
     opened = safetensors.File(path)
     table = table_of(path, opened.metadata, names)
-    net = _base(net)
+    net = base_of(net)
     state, ties = net.state_dict(), _ties(net)
     found = _renamed(path, {t.name: _tensor(opened, t) for t in opened}, state, table)
     for other, first in (table.same if table else {}).items():
@@ -133,9 +146,7 @@ def load(net: Any, file: Union[str, "os.PathLike[str]"], names: Optional[str] = 
     foreign = set(found) - set(state)
     if foreign:
         raise ValueError("%s: the network has no %s" % (path, _listed(foreign)))
-    # What a batch norm counts stays, and tables that it was made with; nothing else may be left as it was.
-    stays = set(table.stays if table else ()) | {n for n in state if n.endswith("num_batches_tracked")}
-    missing = set(state) - set(found) - stays
+    missing = _left(state, set(found), table)
     if missing:
         raise ValueError("%s: it lacks %s of the network" % (path, _listed(missing)))
     net.load_state_dict(dict(state, **{name: _fit(name, t, state[name]) for name, t in found.items()}), strict=True)
@@ -153,7 +164,8 @@ def save(
     example = os.fspath(like)
     opened = safetensors.File(example)
     table = table_of(example, opened.metadata, names)
-    state = _base(net).state_dict()
+    net = base_of(net)
+    state, ties = net.state_dict(), _ties(net)
     out: Dict[str, Any] = {}
     for t in opened:
         if table is not None and t.name in table.fixed:
@@ -168,4 +180,8 @@ def save(
                 "%s is %s in %s and %s in the network" % (theirs, list(t.shape), example, list(value.shape))
             )
         out[t.name] = value.reshape(t.shape).to(_tensor(opened, t).dtype)
+    written = {table.names.get(name, name) if table is not None else name for name in out}
+    left = _left(state, {other for name in written for other in ties.get(name, [name])}, table)
+    if left:
+        raise ValueError("%s: it lacks %s of the network" % (example, _listed(left)))
     safetensors.save(os.fspath(file), out, {KEY: table.text()} if table is not None else None)

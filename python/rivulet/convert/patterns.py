@@ -209,13 +209,15 @@ def has_parameters(c: Any, node: fx.Node) -> bool:
 
 
 def parameter_of(c: Any, node: Any) -> Tuple[str, torch.Tensor]:
-    """The name and value of the parameter that a constant is, as a whole; "": it is none, such as a table of sines."""
+    """The name and value of the parameter or buffer that a constant is, as a whole; "": it is none, such as the
+    beginning of a table of sines."""
     value = c.found[node]
     if not has_parameters(c, node) and value.dtype == torch.float32:
         path = {n for n in ancestors(node) | {node} if n in c.constants}
         c.done |= path
         c.called |= {id(c.modules.get(str(n.target).rpartition(".")[0])) for n in path if n.op == "get_attr"}
-        return "", value
+        whole = node.op == "get_attr" and str(node.target) in c.state
+        return (str(node.target) if whole else ""), value
     path = {node}
     while moves(node):
         node = node.args[0]

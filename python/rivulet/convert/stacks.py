@@ -218,6 +218,8 @@ def encoder(c: Any, node: fx.Node, module: Any, o: layers.Options) -> None:
         raise Refused("src_key_padding_mask has no counterpart: cut or fill all examples to one length")
     mask = argument(node, 1, "src_mask" if one else "mask")
     causal = mask is not None and c.causal(mask, False)
+    if mask is None and node.kwargs.get("is_causal"):
+        raise Refused("is_causal=True is a hint beside a mask: give the mask, too")
     target, source = str(node.target), c.source(argument(node, 0, "src"))
     blocks = [(module, target)] if one else [(m, "%s.layers.%d" % (target, i)) for i, m in enumerate(module.layers)]
     for block, name in blocks:

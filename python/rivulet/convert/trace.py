@@ -2,6 +2,7 @@
 stands for several."""
 
 import contextlib
+import inspect
 import io
 import math
 import operator
@@ -12,7 +13,7 @@ import torch
 from torch import fx, nn
 
 from . import layers, patterns, stacks, weights
-from .tracer import BATCH, NO_GRADIENT, PLACE, called_at, defaults_of, forward_at, graph_of, is_theirs, place
+from .tracer import BATCH, MODES, NO_GRADIENT, PLACE, called_at, defaults_of, forward_at, graph_of, is_theirs, place
 
 LAYERS_MAX = 256
 NAME_MAX = 63
@@ -43,6 +44,7 @@ class Network(NamedTuple):
     stays: List[str]
 
 
+ALIASES = {"axis": "dim", "keepdims": "keepdim"}  # numpy's words, which PyTorch takes as well
 DROPOUTS = (nn.functional.dropout, nn.functional.dropout1d, nn.functional.dropout2d)
 
 
@@ -155,8 +157,7 @@ class Conversion:
 
     def several(self, node: fx.Node, module: nn.Module, what: str, where: str, options: Dict[str, Any]) -> None:
         """A module that becomes several layers, or gives several results."""
-        first = {nn.LSTM: "input", nn.GRU: "input", nn.MultiheadAttention: "query"}.get(type(module), "src")
-        source = patterns.argument(node, 0, first)
+        source = node.args[0] if node.args else None
         shape = shape_of(source)
         if shape is None:
             self.refuse(where, "%s: its input is no float32 tensor with the batch as first dimension" % what)
@@ -282,7 +283,7 @@ class Conversion:
 
     def check_module(self, node: fx.Node, module: nn.Module, what: str, where: str) -> None:
         own = dict(module.named_parameters(recurse=type(module) in stacks.SEVERAL))
-        if own and id(module) in self.called:
+        if (own or any(True for _ in module.buffers())) and id(module) in self.called:
             self.refuse(
                 called_at(node) or where,
                 "%s: it is used twice: make two; an nn.Linear may have an earlier one's weight" % what,
@@ -341,6 +342,13 @@ class Conversion:
         if entry.tensors == 0 and isinstance(given[0], (list, tuple)):
             given = list(given[0])
         sources = [a for a in given if isinstance(a, fx.Node)]
+        options = dict(entry.arguments)
+        options.update(zip(options, arguments[len(names) :]))
+        options.update({ALIASES.get(k, k): v for k, v in node.kwargs.items() if k not in names})
+        more = sorted(set(options) - set(dict(entry.arguments)))
+        if more and entry.build not in (layers.flatten, layers.identity):
+            self.refuse(where, "%s: %s=%r has no counterpart" % (what, more[0], options[more[0]]))
+            return
         by = layers.factor(entry, given)
         if by is not None and len(sources) == 1:
             if entry.in_place:
@@ -354,9 +362,6 @@ class Conversion:
             shape_of(sources[1]) or []
         ):
             sources.reverse()
-        options = dict(entry.arguments)
-        options.update(zip(options, arguments[len(names) :]))
-        options.update({k: v for k, v in node.kwargs.items() if k not in names})
         for key in dict(entry.arguments):
             if isinstance(options[key], fx.Node):
                 self.refuse(where, "%s: %s depends on the input" % (what, key))
@@ -417,15 +422,29 @@ class Conversion:
 
     # --- the whole
 
+    def check_hooks(self) -> None:
+        """Of the network itself, and those that change gradients; other modules with forward hooks are seen where they
+        are called."""
+        for name, m in self.modules.items():
+            own = (m._forward_hooks, m._forward_pre_hooks) if m is self.net else ()
+            if any((*own, m._backward_hooks, m._backward_pre_hooks)):
+                self.refuse(m.__dict__.get(PLACE, ""), "%s: hooks have no counterpart" % (name or "the network"))
+        for name, p in self.parameters.items():
+            if p._backward_hooks or getattr(p, "_post_accumulate_grad_hooks", None):
+                owner = self.modules[name.rpartition(".")[0]]
+                self.refuse(owner.__dict__.get(PLACE, ""), "%s: hooks have no counterpart" % name)
+
     def check_rest(self) -> None:
         """What stands in the state_dict and in no layer; what stands in two."""
         seen: Dict[int, str] = {}
+        owners: Dict[int, nn.Module] = {}
         used = set(self.tensors.values())
         for name, p in self.net.named_parameters(remove_duplicate=False):
             owner = self.modules[name.rpartition(".")[0]]
             where = owner.__dict__.get(PLACE, "")
-            if name in self.shared:
+            if name in self.shared or owners.get(id(p)) is owner:  # a second name of one module
                 continue
+            owners.setdefault(id(p), owner)
             if id(p) in seen and id(owner) in self.called:
                 self.refuse(where, "%s is %s: only nn.Linear uses an earlier layer's weight" % (name, seen[id(p)]))
             elif name not in used and id(owner) not in self.called:
@@ -465,6 +484,13 @@ class Conversion:
             self.refuse(forward_at(self.net), "forward does other things in training than in evaluation")
             return
         for a, b in zip(one, two):
+            if False in a.meta.get(MODES, ()) or True in b.meta.get(MODES, ()):
+                module = self.modules[str(a.target)]
+                self.refuse(
+                    self.place_of(a),
+                    "%s (nn.%s): it is not in training when the network is, and in evaluation when it is: that has no "
+                    "counterpart" % (a.target, type(module).__name__),
+                )
             if a.target in DROPOUTS and drops(b):
                 self.refuse(called_at(a), "dropout: it drops in evaluation, too; give training=self.training")
             if a.target is nn.functional.batch_norm and [self.trains(n) for n in (a, b)] != [True, False]:
@@ -477,15 +503,25 @@ class Conversion:
         """The argument `training` of functional.batch_norm."""
         return weights.arguments_of(node, weights.FUNCTIONS[node.target])["training"]
 
-    def run(self, graph: fx.Graph, shape: Sequence[int], tokens: bool) -> None:
+    def by_place(self, node: fx.Node) -> None:
+        """What a module reads stands first, without its name."""
+        if node.op != "call_module" or node.args:
+            return
+        name = list(inspect.signature(type(self.modules[str(node.target)]).forward).parameters)[1]
+        if name in node.kwargs:
+            node.args = (node.kwargs[name],)
+            node.kwargs = {k: v for k, v in node.kwargs.items() if k != name}
+
+    def run(self, graph: fx.Graph, shape: Sequence[int], tokens: bool) -> bool:
+        """False: torch.fx cannot follow it."""
         (output,) = [n for n in graph.nodes if n.op == "output"]
         values = patterns.Values(fx.GraphModule(self.net, graph))
         try:
             with torch.no_grad(), contextlib.redirect_stderr(io.StringIO()):  # where it shows its own stack
                 values.propagate(example_of(BATCH, shape, tokens), *defaults_of(self.net).values())
         except Exception as e:
-            self.refuse(forward_at(self.net), "torch.fx cannot follow this: %s" % first_line(e))
-            return
+            self.refuse(forward_at(self.net), "torch.fx cannot follow this: %s" % first_line(e.__cause__ or e))
+            return False
         self.found, self.constants = values.found, patterns.constants(graph)
         needed = {output}
         for node in reversed(list(graph.nodes)):
@@ -493,6 +529,8 @@ class Conversion:
                 needed.update(node.all_input_nodes)
         nodes = [n for n in graph.nodes if n in needed]
         self.order = {n: i for i, n in enumerate(nodes)}
+        for node in nodes:
+            self.by_place(node)
         weights.find(self, nodes)
         patterns.find(self, nodes)
         for node in nodes:
@@ -506,6 +544,7 @@ class Conversion:
             self.refuse(forward_at(self.net), "the network has nothing to train")
         if len(self.layers) > LAYERS_MAX:
             self.refuse("", "%d layers; a job has at most %d" % (len(self.layers), LAYERS_MAX))
+        return True
 
 
 def result_of(output: fx.Node) -> Any:
@@ -515,7 +554,7 @@ def result_of(output: fx.Node) -> Any:
     return first if all(r is None for r in rest) else given
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
@@ -554,8 +593,9 @@ def convert(net: nn.Module, shape: Sequence[int], tokens: bool = False) -> Netwo
     if graphs:
         c.check_modes(*graphs)
         c.check_sizes(graphs[1], other)
-        c.run(graphs[0], shape, tokens)
-        c.check_rest()
+        c.check_hooks()
+        if c.run(graphs[0], shape, tokens):
+            c.check_rest()
     with torch.no_grad():
         for name, b in net.named_buffers():  # a function that works on statistics has moved them
             b.copy_(buffers[name])

@@ -15,6 +15,7 @@ from . import layers
 BATCH = 3  # of the pass that finds the shapes
 PLACE = "_rivulet_place"
 NO_GRADIENT = "rivulet_no_gradient"
+MODES = "rivulet_modes"
 OURS = (os.path.dirname(torch.__file__) + os.sep, os.path.dirname(os.path.abspath(__file__)) + os.sep, "<")
 
 
@@ -115,6 +116,9 @@ class Tracer(fx.Tracer):
     def create_node(self, *args: Any, **kwargs: Any) -> fx.Node:
         node = super().create_node(*args, **kwargs)
         node.meta[NO_GRADIENT] = not torch.is_grad_enabled()
+        if node.op == "call_module":
+            inside = self.root.get_submodule(str(node.target)).modules()
+            node.meta[MODES] = {m.training for m in inside if has_modes(m)}
         return node
 
     def value(self, node: fx.Node) -> Any:
@@ -155,12 +159,24 @@ class Tracer(fx.Tracer):
             module.train(training)
 
 
+def has_modes(module: nn.Module) -> bool:
+    """Does it do other things in training than in evaluation?"""
+    if isinstance(module, nn.modules.dropout._DropoutNd):
+        return module.p > 0
+    rate = getattr(module, "dropout", 0)
+    return isinstance(module, nn.modules.batchnorm._NormBase) or (isinstance(rate, (int, float)) and rate > 0)
+
+
 def defaults_of(net: nn.Module) -> Dict[str, Any]:
-    """Of what forward takes besides the input. ValueError: there is more that must be given."""
-    first, *rest = list(inspect.signature(type(net).forward).parameters.values())[1:]
-    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) or p.default is p.empty for p in rest):
-        raise ValueError("forward takes more than one input")
-    return {p.name: p.default for p in rest}
+    """Of what forward takes besides the input. ValueError: it takes none, or there is more that must be given."""
+    given = list(inspect.signature(type(net).forward).parameters.values())[1:]
+    wild = [p.name for p in given if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    if not given or given[0].name in wild:
+        raise ValueError("forward must name its input, as forward(self, x) does")
+    more = [p.name for p in given[1:] if p.name in wild or p.default is p.empty]
+    if more:
+        raise ValueError("forward takes more than one input (%s): the others need defaults" % ", ".join(more))
+    return {p.name: p.default for p in given[1:]}
 
 
 def graph_of(net: nn.Module, training: bool, example: torch.Tensor) -> fx.Graph:

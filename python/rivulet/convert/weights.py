@@ -148,7 +148,9 @@ def call(c: Any, node: fx.Node, what: str, where: str) -> None:
     if form.build is layers.batchnorm and not {"running_mean", "running_var"} <= set(values):
         c.refuse(where, "%s: without running statistics it has no counterpart: use %s" % (what, form.module))
         return
-    if ("weight" in values) != ("bias" in values) and form.build in (layers.groupnorm, layers.batchnorm):
+    lacks = [k for k in ("weight", "bias") if k not in values]
+    norms = (layers.groupnorm, layers.batchnorm, layers.layernorm)
+    if len(lacks) == 1 and form.build in (norms if lacks == ["weight"] else norms[:2]):
         c.refuse(where, "%s: weight and bias, or neither, are taken" % what)
         return
     used = {id(c.state_of(theirs)) for theirs in c.tensors.values()}
@@ -165,4 +167,4 @@ def call(c: Any, node: fx.Node, what: str, where: str) -> None:
     c.tensors.update({"%s.%s" % (layer, form.weights[k]): theirs for k, theirs in names.items()})
     c.zero_bias("weight" in values and "bias" not in values and form.build is layers.layernorm, values.get("weight"))
     if form.build in (layers.linear, layers.embedding):
-        c.tie(id(c.parameters[names["weight"]]))
+        c.tie(id(c.state_of(names["weight"])))

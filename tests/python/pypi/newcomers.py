@@ -227,6 +227,27 @@ class Functions(nn.Module):
         return F.linear(x.flatten(1), self.w, bias=self.b)
 
 
+class Corners(nn.Module):
+    """Buffers as weights, a norm that counts and does not train, a module of two names, inputs by name."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(5, 4)
+        self.register_buffer("mix", torch.randn(4, 4))
+        self.register_buffer("rows", torch.randn(6, 4))
+        self.norm = nn.BatchNorm1d(6).requires_grad_(False)
+        self.act = nn.ReLU(inplace=True)
+        self.body = nn.Sequential(nn.Linear(4, 4))
+        self.head = self.body[0]
+        self.rnn = nn.GRU(4, 3, batch_first=True)
+        self.last = nn.Linear(3, 1)
+
+    def forward(self, x):
+        x = self.norm(F.linear(self.first(input=x), self.mix) + self.rows)
+        x, _ = self.rnn(input=self.body(self.act(input=x)))
+        return self.last(x.mean(axis=1))[:, 0]
+
+
 class OneTable(nn.Module):
     """A table that is read by functions alone."""
 
@@ -274,5 +295,6 @@ NETWORKS = {
     "QuietDropCnn": ("3,8,8", "cross_entropy", "avgpool2d conv2d dropout2d elu flatten leaky_relu linear maxpool2d"),
     "QuietNanoGpt": ("10", "cross_entropy", "add attention dropout embedding gelu layernorm linear positions"),
     "Functions": ("2,7,7", "cross_entropy", "batchnorm conv2d flatten groupnorm leaky_relu linear"),
+    "Corners": ("6,5", "mse", "batchnorm gru linear pool_steps positions relu"),
     "OneTable": ("6", "cross_entropy", "embedding layernorm linear pool_steps rmsnorm"),
 }

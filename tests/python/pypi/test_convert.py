@@ -482,6 +482,46 @@ class Convert(unittest.TestCase):
         )
         self.assertIn("4 things", err)
 
+    def test_what_is_wrong_with_a_network_as_a_whole(self):
+        linear = "from torch import nn\nimport torch\nnet = nn.Sequential(nn.Linear(8, 4), nn.Dropout(0.5), nn.Linear(4, 3))\n"
+        stays = (
+            "class Net(type(net)):\n    def train(self, mode=True):\n        super().train(mode)\n"
+            "        self[1].train(%s)\n        return self\n\n\nnet = Net(*net)\n"
+        )
+        forward = "class Net(nn.Linear):\n    def forward(self%s):\n        return nn.Linear.forward(self, x)\n\n\nnet = Net(8, 3)\n"
+        for more, words in (
+            ("net.double()\n", "net: 0.weight is torch.float64; weights are float32, call .float()"),
+            ("net.half()\n", "net: 0.weight is torch.float16"),
+            ("net.to('meta')\n", 'net: 0.weight is on the device "meta"'),
+            ("net[2].bias.data[1] = float('nan')\n", "net: 2.bias holds a value that is not finite"),
+            ("net = torch.jit.script(net)\n", "scripted module"),
+            (stays % "False", "1 (nn.Dropout): it is not in training when the network is"),
+            (stays % "True", "1 (nn.Dropout): it is not in training when the network is"),
+            ("net.register_forward_hook(lambda m, i, o: 2 * o)\n", "the network: hooks have no counterpart"),
+            ("net[2].register_full_backward_hook(lambda m, i, o: None)\n", "2: hooks have no counterpart"),
+            ("net[2].bias.register_hook(lambda g: 2 * g)\n", "2.bias: hooks have no counterpart"),
+            (forward % ", x, y", "forward takes more than one input (y)"),
+            (forward % ", *x", "forward must name its input"),
+            ("raise SystemExit(0)\n", "ends the program where it is loaded"),
+        ):
+            with self.subTest(words):
+                path, target = os.path.join(self.dir, "whole.py"), os.path.join(self.dir, "whole")
+                with open(path, "w") as f:
+                    f.write(linear + more)
+                code, out, err = self.run_command(path + ":net", "8", "--out", target)
+                self.assertEqual((code, out), (1, ""), err)
+                self.assertIn(words, err)
+                self.assertNotIn("Traceback", err)
+                self.assertFalse(os.path.exists(target))
+
+    def test_where_nothing_can_be_written(self):
+        taken = os.path.join(self.dir, "taken")
+        with open(taken, "w"):
+            pass
+        mine = os.path.join(self.dir, "mine.py") + ":logistic"
+        code, _, err = self.run_command(mine, "20", "--out", taken)
+        self.assertEqual((code, err), (1, "rivulet.convert: %s: File exists\n" % taken))
+
     def test_an_error_of_theirs_is_theirs(self):
         for text, words in (
             ("def net():\n    return 1 // 0\n", "ZeroDivisionError"),

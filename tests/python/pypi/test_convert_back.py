@@ -209,6 +209,24 @@ class ConvertBack(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "no table of names"):
             rivulet.convert.load(made("Functions"), bare)
 
+    def test_what_a_model_lacks_is_not_left_out(self):
+        target, _ = self.convert("Functions")
+        init, out = os.path.join(target, "init.safetensors"), os.path.join(self.dir, "out.safetensors")
+        net = made("Functions")
+        net.more = nn.Parameter(torch.ones(1))
+        with self.assertRaisesRegex(ValueError, "it lacks more of the network"):
+            rivulet.convert.save(net, out, like=init)
+        self.assertFalse(os.path.exists(out))
+        with self.assertRaisesRegex(ValueError, "it lacks more of the network"):
+            rivulet.convert.load(net, init)
+
+    def test_a_network_within_others(self):
+        target, _ = self.convert("Functions")
+        init = os.path.join(target, "init.safetensors")
+        net = made("Functions", seed=9)
+        rivulet.convert.load(nn.DataParallel(net), init)
+        self.same(net.state_dict(), made("Functions").state_dict())
+
     def test_a_state_dict_goes_in_too(self):
         """One that is called as the network's own, with shared weights once."""
         state = made("NanoGpt").state_dict()
