@@ -195,12 +195,29 @@ file_sync_dir(const char *path, struct why *why)
 	return e;
 }
 
+/* Devices, pipes and what /dev/stdout is a link to stay: for root a rename would put a file in the place of /dev/null. */
+static bool
+may_be_replaced(const char *path)
+{
+	static const char own[] = "/proc/";
+	char link[sizeof(own) - 1];
+	struct stat st;
+
+	if (stat(path, &st) != 0)
+		return true;
+	bool of_process = readlink(path, link, sizeof(link)) == (ssize_t)sizeof(link) &&
+	    memcmp(link, own, sizeof(link)) == 0;
+	return !of_process && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode));
+}
+
 enum err
 file_rename(const char *from, const char *to, struct why *why)
 {
 	char dir[PATH_MAX];
 
 	FAULT("file.synced");
+	if (!may_be_replaced(to))
+		return err_set(why, ERR_INVALID, "%s is no regular file", to);
 	if (rename(from, to) != 0)
 		return err_errno(why, "rename %s to %s", from, to);
 	FAULT("file.renamed");

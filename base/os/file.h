@@ -32,7 +32,7 @@ ERR_MUST_USE enum err file_write(
     const char *path, const void *data, size_t len, mode_t mode, struct why *why);
 /* Syncs the file behind fd (opened as `from`), renames it to `to` and syncs the directory of `to`. */
 ERR_MUST_USE enum err file_commit(int fd, const char *from, const char *to, struct why *why);
-/* The same of a file that is synced already. */
+/* The same of a file that is synced already. ERR_INVALID for both: `to` is a device or a pipe, which stays. */
 ERR_MUST_USE enum err file_rename(const char *from, const char *to, struct why *why);
 /* A new file, or an old one overwritten, with these bytes; not made durable. Where the file system shares blocks it costs none. */
 ERR_MUST_USE enum err file_copy(const char *from, const char *to, mode_t mode, struct why *why);

@@ -261,6 +261,16 @@ commits_a_streamed_file(void **state)
 	assert_int_equal(file_commit(fd, "part", "done", &why), ERR_NOTFOUND);
 	assert_int_equal(close(fd), 0);
 	assert_int_equal(file_commit(-1, "done", "other", &why), ERR_IO);
+	/* What is no file is not replaced by one, nor is a link to what the process has open. */
+	assert_int_equal(mkfifo("pipe", 0600), 0);
+	assert_int_equal(file_rename("done", "pipe", &why), ERR_INVALID);
+	assert_string_equal(why.text, "pipe is no regular file");
+	assert_int_equal(file_write("pipe", "x", 1, 0600, &why), ERR_INVALID);
+	assert_int_equal(symlink("/proc/self/exe", "open"), 0);
+	assert_int_equal(file_rename("done", "open", &why), ERR_INVALID);
+	assert_int_equal(symlink("done", "link"), 0);
+	assert_int_equal(file_write("link", "x", 1, 0600, &why), ERR_OK);
+	assert_int_equal(unlink("pipe") + unlink("open") + unlink("link"), 0);
 	assert_int_equal(access("done", F_OK), 0);
 }
 
