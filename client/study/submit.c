@@ -90,7 +90,9 @@ say_exists(const struct json *job)
 	(void)json_bool(json_get(job, "exists"), &exists);
 	if (!exists)
 		return;
-	bool known = json_double(json_get(job, over ? "ended_at" : "created_at"), &at);
+	/* Since when it is paused nobody says. */
+	bool known = (over || state == JOB_RUNNING) &&
+	    json_double(json_get(job, over ? "ended_at" : "created_at"), &at);
 	cmd_print_time(since, known ? at : 0);
 	cmd_print_error("the job exists, %s%s%s: the same document is the same job%s",
 	    json_string(json_get(job, "state")), known ? " since " : "", known ? since : "",

@@ -5,6 +5,7 @@ All that is asked comes as the plain dicts of the HTTP API (docs/api.md): times 
 lower-case hex, what is not known None. `frame` makes a table of a list of them.
 """
 import hashlib
+import itertools
 import json
 import logging
 import os
@@ -17,6 +18,7 @@ import warnings
 from typing import Any, BinaryIO, Dict, Iterator, List, Mapping, Optional, Union, cast
 
 from . import Error, _trust
+from ._files import put
 from ._http import ApiError, Client
 from ._text import utf8
 
@@ -225,7 +227,8 @@ class Coordinator:
                 # The state before the rounds: a job seen as over has all its rounds.
                 facts = self.job(job)
                 state = facts["state"]
-                rounds = [r for r in self.rounds(job, first) if r["state"] not in _UNFINISHED]
+                # One that is over may stand behind one that is not: it waits for its turn.
+                rounds = list(itertools.takewhile(_finished, self.rounds(job, first)))
             except ApiError as e:
                 if not met or not e.passing or e.type == "bad-certificate":
                     raise
@@ -284,7 +287,7 @@ class Coordinator:
                 f.seek(0)
                 if _sha256(f) != model:
                     raise ApiError("what came is not the model %s" % model, "bad-answer")
-            os.replace(part, path)
+            put(part, path)
         finally:
             if os.path.exists(part):
                 os.unlink(part)
@@ -349,13 +352,18 @@ class Coordinator:
             model["init"] = self.upload(path)
 
 
+def _finished(round: Row) -> bool:
+    return round["state"] not in _UNFINISHED
+
+
 def _look_whether_over(job: Row, again: bool) -> None:
     """After a submission. An older coordinator does not say that the job existed: one that is over has, but for an
     evaluation, which can end at once."""
     over = job["state"] in _OVER
     if not job.get("exists", over and job.get("kind", "train") == "train"):
         return
-    at = job.get("ended_at" if over else "created_at")
+    # Since when it is paused nobody says.
+    at = job.get("ended_at" if over else "created_at") if job["state"] != "paused" else None
     since = time.strftime(" since %Y-%m-%dT%H:%M:%SZ", time.gmtime(at)) if at else ""
     said = "job %s exists, %s%s: the same document is the same job" % (job["name"], job["state"], since)
     if over and not again:

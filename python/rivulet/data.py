@@ -15,6 +15,7 @@ import struct
 import sys
 from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Sequence, Tuple
 
+from ._files import put
 from ._text import utf8
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def _write(path: str, head: bytes, parts: List[bytes]) -> str:
                 file.write(piece)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(path + ".part", path)
+        put(path + ".part", path)
     except BaseException:
         if os.path.exists(path + ".part"):
             os.unlink(path + ".part")

@@ -290,6 +290,11 @@ class Jobs(WithFleet):
         with self.assertLogs("rivulet", "WARNING") as logs:
             self.assertEqual(self.admin.submit(path)["job"], job["job"])
         self.assertIn("exists, running since", logs.output[0])
+        self.admin.pause(job)
+        self.assertIn("exists, paused: the same", subprocess.run(command, check=True, capture_output=True, text=True).stderr)
+        with self.assertLogs("rivulet", "WARNING") as logs:
+            self.admin.submit(path)
+        self.assertIn("exists, paused: the same", logs.output[0])
         self.admin.stop(job)
         with self.assertRaisesRegex(Error, "exists, stopped since"):
             self.admin.submit(path)
@@ -401,6 +406,21 @@ class Jobs(WithFleet):
             seen = list(self.admin.watch("0" * 32, interval=0))
         self.assertEqual([(r["round"], r["state"]) for r in seen], [(1, "committed"), (2, "evaluated")])
         self.assertEqual(seen[1]["evaluate"], {"loss": 1.0})
+
+    def test_watch_keeps_the_order(self) -> None:
+        """A round that is over waits for one before it that is still evaluated."""
+        states = ["evaluating", "evaluating", "evaluated"]
+
+        def rounds(_: str, first: int) -> List[Dict[str, Any]]:
+            rows = [{"round": 1, "state": states.pop(0)}, {"round": 2, "state": "committed"}]
+            return [r for r in rows if r["round"] >= first]
+
+        def job(_: str) -> Dict[str, Any]:
+            return {"job": "0" * 32, "name": "x", "state": "done" if len(states) == 1 else "running", "stuck": None}
+
+        with mock.patch.object(self.admin, "rounds", rounds), mock.patch.object(self.admin, "job", job):
+            seen = list(self.admin.watch("0" * 32, interval=0))
+        self.assertEqual([(r["round"], r["state"]) for r in seen], [(1, "evaluated"), (2, "committed")])
 
     @unittest.skipIf(os.environ.get("SAN"), "a sanitized library cannot be loaded into python3")
     def test_watch_of_what_ends_while_it_evaluates(self) -> None:

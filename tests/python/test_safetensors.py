@@ -1,6 +1,7 @@
 """rivulet.safetensors: what is written is read again, and no file from outside gets further than its header."""
 import json
 import os
+import stat
 import struct
 import tempfile
 import unittest
@@ -51,6 +52,13 @@ class Files(unittest.TestCase):
         self.assertEqual(os.listdir(self.folder.name), ["model"])
         with self.assertRaises(ValueError):
             again["z.weight"][0] = 1
+
+    def test_devices_stay(self) -> None:
+        os.mkfifo(self.path)
+        with self.assertRaisesRegex(OSError, "no regular file"):
+            safetensors.save(self.path, {"a": numpy.ones(3, "f4")})
+        self.assertEqual(os.listdir(self.folder.name), ["model"])
+        self.assertTrue(stat.S_ISFIFO(os.stat(self.path).st_mode))
 
     def test_private(self) -> None:
         safetensors.save(self.path, {"a": numpy.ones(3, "f4")})
