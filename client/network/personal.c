@@ -18,6 +18,7 @@
 #include "model_head.h"
 #include "network.h"
 #include "options.h"
+#include "preset.h"
 #include "print.h"
 #include "session.h"
 
@@ -193,7 +194,7 @@ find_in_file(struct personal *p, struct why *why)
 	job_deinit(&job);
 	if (*p->job)
 		return ERR_OK;
-	e = file_read(p->job_file, JOB_DOCUMENT_MAX, &text, &len, why);
+	e = preset_read(p->job_file, NULL, &text, &len, why);
 	if (e)
 		return e;
 	hash_sha256(digest, text, len);
@@ -238,6 +239,7 @@ static enum err
 read_meta(const char *path, struct modelfile_meta *meta, struct why *why)
 {
 	struct tensor_table table = {.count = 0};
+	struct why inner = {""};
 	uint8_t prefix[MODELFILE_PREFIX];
 	uint64_t data_at = 0;
 	char *head = NULL;
@@ -252,15 +254,17 @@ read_meta(const char *path, struct modelfile_meta *meta, struct why *why)
 	}
 	enum err e = file_pread(fd, prefix, sizeof(prefix), 0);
 	if (e)
-		err_set(why, e = ERR_INVALID, "%s is too short for a model", path);
+		err_set(&inner, e = ERR_INVALID, "too short for a model");
 	else
-		e = modelfile_data_at(prefix, (uint64_t)size, &data_at, why);
+		e = modelfile_data_at(prefix, (uint64_t)size, &data_at, &inner);
 	if (!e && !(head = malloc((size_t)data_at)))
-		e = err_set(why, ERR_NOMEM, "no memory for a model's header");
+		e = err_set(&inner, ERR_NOMEM, "no memory for a model's header");
+	if (!e && (e = file_pread(fd, head, (size_t)data_at, 0)))
+		err_set(&inner, e, "its header cannot be read");
 	if (!e)
-		e = file_pread(fd, head, (size_t)data_at, 0);
-	if (!e)
-		e = modelfile_parse(&table, meta, head, (size_t)data_at, (uint64_t)size, why);
+		e = modelfile_parse(&table, meta, head, (size_t)data_at, (uint64_t)size, &inner);
+	if (e)
+		err_set(why, e, "%.150s: %.100s", path, inner.text);
 	tensor_table_deinit(&table);
 	free(head);
 	close(fd);

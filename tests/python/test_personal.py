@@ -101,6 +101,12 @@ class Personal(unittest.TestCase):
         for word in ("personal", self.job[:8]):
             self.local(word, "--home", away, "--job", path)
             self.check(safetensors.load(self.fleet.path("out.safetensors")), self.models()[max(self.models())])
+        # Beside another job's tensors the document's hash says which are meant: that of what is submitted, without a mark.
+        shutil.copy(glob.glob(away + "/local/*.weights")[0], away + "/local/%032d.weights" % 0)
+        with open(path, "w", encoding="utf-8-sig") as f:
+            json.dump(self.document, f)
+        self.local("personal", "--home", away, "--job", path)
+        self.check(safetensors.load(self.fleet.path("out.safetensors")), self.models()[max(self.models())])
         shutil.rmtree(away + "/models")
         self.assertIn("--base FILE gives one", self.local("personal", "--home", away, "--job", path, code=3))
         shutil.rmtree(away + "/local")
@@ -112,6 +118,11 @@ class Personal(unittest.TestCase):
         safetensors.save(other, {"fc1.weight": numpy.zeros(3, "f4"), "fc2.weight": numpy.zeros(4, "f4")})
         self.assertIn("it is of another job", self.local(self.job, "--base", other, code=6))
         self.assertIn("short", self.local(self.job, "--base", os.devnull, code=6))
+        self.assertIn(__file__, self.local(self.job, "--base", __file__, code=1))
+        pipe = self.fleet.path("pipe")
+        os.mkfifo(pipe)
+        self.assertIn("pipe is no regular file", self.run_it("model", "local", self.job, "--home", self.home, "-o", pipe, code=6))
+        self.assertEqual([os.path.basename(p) for p in glob.glob(pipe + "*")], ["pipe"])
         self.assertFalse(glob.glob(self.fleet.path("out.safetensors.part")))
 
     def test_files_by_what_they_are(self) -> None:
