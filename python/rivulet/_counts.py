@@ -30,7 +30,11 @@ def _listed(values: Any, what: str) -> List[Any]:
 
 
 def _finite(numbers: List[Any], what: str) -> None:
-    if not all(map(math.isfinite, numbers)):
+    try:
+        good = all(map(math.isfinite, numbers))
+    except OverflowError:
+        good = False
+    if not good:
         raise Error("%s are not finite" % what, "numeric")
 
 
@@ -108,7 +112,8 @@ class Counter:
     def _label(self, value: Any, what: str) -> int:
         if isinstance(value, list) and len(value) == 1:
             value = value[0]
-        if isinstance(value, list) or not math.isfinite(value) or value != int(value) or not 0 <= value < self.classes:
+        # What is not finite lies between no bounds.
+        if isinstance(value, list) or not 0 <= value < self.classes or value != int(value):
             raise ValueError("%s holds %r, which is none of the classes 0 to %d" % (what, value, self.classes - 1))
         return int(value)
 
@@ -130,16 +135,21 @@ class Counter:
     # --- numbers
 
     def _add_numbers(self, truth: List[Any], found: List[Any]) -> None:
+        pairs = []
+        width = self._width
         for y, p in zip(truth, found):
             y, p = (v if isinstance(v, list) else [v] for v in (y, p))
-            if len(y) != len(p) or len(y) != (self._width or len(y)) or any(isinstance(v, list) for v in y + p):
+            if len(y) != len(p) or len(y) != (width or len(y)) or any(isinstance(v, list) for v in y + p):
                 raise ValueError("y_true and y_pred are not both [n] or [n, outputs]")
             _finite(y + p, "y_true or y_pred")
-            self._width = len(y)
-            for wanted, got in zip(y, p):
-                e = got - wanted
-                for i, v in enumerate((abs(e), e * e, wanted, wanted * wanted)):
-                    self._sums[i] += v
+            width = len(y)
+            pairs += zip(y, p)
+        # All of them or none: who goes on after an error has counted nothing of what it was raised for.
+        self._width = width
+        for wanted, got in pairs:
+            e = got - wanted
+            for i, v in enumerate((abs(e), e * e, wanted, wanted * wanted)):
+                self._sums[i] += v
 
     # --- all of it
 

@@ -66,6 +66,16 @@ class Words(unittest.TestCase):
         self.assertEqual((c.examples, c.labels, c.right, c.weight), (3, 2, 1, 5))
         self.assertEqual(c.members(), {"classes": [[0, 1, 1, 1], [1, 0, 1, 0], [2, 1, 0, 0]]})
 
+    def test_all_or_none(self) -> None:
+        """What an error was raised for is not counted in part."""
+        c = counter(["regression"], 0)
+        c.add([1.0], [2.0])
+        before = c.members()
+        for found in ([[5.0], [1.0, 2.0]], [5.0, float("nan")]):
+            with self.assertRaises((ValueError, rivulet.Error)):
+                c.add([1.0, 2.0], found)
+            self.assertEqual((c.members(), c.examples), (before, 1))
+
     def test_nothing(self) -> None:
         c = counter([])
         c.add([], [])
@@ -76,6 +86,7 @@ class Words(unittest.TestCase):
             ([], 3, [3], [0], "y_true holds 3, which is none of the classes 0 to 2"),
             ([], 3, [0], [-1], "y_pred holds -1"),
             ([], 3, [0.5], [0], "y_true holds 0.5"),
+            ([], 3, [10**400], [0], "y_true holds 10"),
             ([], 3, [float("inf")], [0], "y_true holds inf"),
             ([], 3, [0, 1], [0], "y_true has 2 examples, and y_pred 1"),
             ([], 2, [0, 1], [0.2, 0.7], r"one float each: .* \[n, 2\]; a probability p of class 1 is \[1 - p, p\]"),
@@ -93,6 +104,7 @@ class Words(unittest.TestCase):
             (["auc"], 2, [0], [0], "no-figures"),
             (["classes"], 3, [0], [[0, 1, float("nan")]], "numeric"),
             (["regression"], 0, [0], [float("inf")], "numeric"),
+            (["regression"], 0, [0], [10**400], "numeric"),
         ):
             with self.assertRaises(rivulet.Error) as caught:
                 counter(figures, classes).add(truth, found)
