@@ -276,7 +276,8 @@ read_fleet(struct making *m, struct fleet_profiles *profiles, const struct plan_
 	out->has_times = true;
 	if (want->fleet_file)
 		return fleet_profiles_load(profiles, want->fleet_file, why);
-	if (want->devices > 0)
+	out->assumed = want->devices > 0;
+	if (out->assumed)
 		return like(m, profiles);
 	out->is_known = true;
 	enum err e = plan_known_fleet(&out->known, want->admin, &out->job.recipe, need, why);

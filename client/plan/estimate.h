@@ -27,6 +27,7 @@ struct plan_estimate {
 	uint64_t examples; /* of the device whose memory this is: the one in the middle */
 	bool is_known; /* the coordinator's own devices: */
 	struct plan_known known;
+	bool assumed; /* devices all alike, as fleet_profiles_like makes them */
 	bool has_times; /* at least one is known to be so fast */
 	struct footprint_bytes bytes;
 	uint64_t

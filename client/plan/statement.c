@@ -121,6 +121,7 @@ devices_json(const struct plan_estimate *e)
 	struct json *v = json_object();
 
 	json_add_bool(v, "known", e->is_known);
+	json_add_bool(v, "assumed", e->assumed);
 	json_add_u64(v, "count", e->devices);
 	if (e->is_known) {
 		json_add_u64(v, "active", e->known.devices);
@@ -363,7 +364,14 @@ print_speeds(const struct json *d)
 {
 	const struct json *jobs = json_get(d, "measured_in");
 	const char *comma = "";
+	bool assumed = false;
 
+	(void)json_bool(json_get(d, "assumed"), &assumed);
+	if (assumed)
+		cmd_print_line(
+		    "%-21s speeds assumed, of no device: 1000 examples a second, 1 MB/s up, 4 "
+		    "MB/s down, 50 ms; --fleet gives others",
+		    "");
 	if (count(d, "measured") == 0)
 		return;
 	cmd_print_part("%-21s speeds as measured in ", "");

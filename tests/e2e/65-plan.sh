@@ -153,6 +153,7 @@ said_near 'd["seconds"]["p50"]' 43.2 0.3
 said_near 'd["devices"]["count"]' 100 0
 run 3 "$RIVULET" job plan "$FLEET/small.json" --fleet "$FLEET/nowhere.csv"
 run 0 "$RIVULET" job plan "$FLEET/small.json" --devices 100
+says "speeds assumed, of no device: 1000 examples a second"
 says "^devices  *100"
 run 2 "$RIVULET" job plan
 
