@@ -209,19 +209,26 @@ list_names(char out[LIST_MAX + 8], const struct dataset *set, const struct setti
 {
 	char own[RECIPE_NAME_MAX];
 	size_t n = data_names(set, from, 0, own), len = 0;
+	struct buf word;
 
+	buf_init(&word, LIST_MAX);
 	out[len++] = '[';
 	for (size_t i = 0; i < n; i++) {
 		data_names(set, from, i, own);
-		if (len + strlen(own) + 4 > LIST_MAX) {
+		struct json *name = json_new_string(own);
+		buf_reset(&word);
+		enum err e = json_print(&word, name, false);
+		json_free(name);
+		if (e || len + word.len + 2 > LIST_MAX) {
 			strcpy(out + len, "...");
 			len += 3;
 			break;
 		}
 		len += (size_t)snprintf(
-		    out + len, LIST_MAX + 8 - len, "\"%s\"%s", own, i + 1 < n ? ", " : "");
+		    out + len, LIST_MAX + 8 - len, "%s%s", buf_str(&word), i + 1 < n ? ", " : "");
 	}
 	strcpy(out + len, "]");
+	buf_deinit(&word);
 }
 
 /* "0", "1", ... are what a job has that gives only their number. */

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import os
 import random
 import struct
@@ -70,6 +71,30 @@ class Tables(unittest.TestCase):
             self.assertEqual(done.returncode, 6, encoding)
             self.assertIn("t.csv: this is UTF-", done.stderr)
             self.assertIn("iconv -f UTF-", done.stderr)
+
+    def test_names_to_write(self) -> None:
+        """Those that a job is told to have are JSON, whatever they are."""
+        table, settings, job = (os.path.join(self.folder, name) for name in ("t.csv", "settings", "job.json"))
+        with open(table, "w", encoding="utf-8") as f:
+            f.write('value,class\n1,"c""at"\n2,back\\slash\n3,\u00e4\n')
+        with open(settings, "w", encoding="utf-8") as f:
+            f.write("[data d]\nformat = csv\npath = %s\n" % table)
+        document = {
+            "name": "x",
+            "model": {"layers": [{"type": "linear", "out": 3}], "loss": "cross_entropy"},
+            "data": {"name": "d", "shape": [1], "classes": 3},
+            "local": {"epochs": 1, "batch": 2, "optimizer": {"rate": 0.1}},
+            "round": {"goal": 1},
+            "stop": {"rounds": 1},
+        }
+        for classes, code in ((3, 6), (None, 0)):
+            if classes is None:
+                document["data"]["classes"] = json.loads(done.stderr.partition('want "classes": ')[2])
+            with open(job, "w", encoding="utf-8") as f:
+                json.dump(document, f)
+            command = [RIVULET, "train", job, "--config", settings, "--home", self.folder]
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
+            self.assertEqual(done.returncode, code, done.stderr)
 
 
 if __name__ == "__main__":
