@@ -143,7 +143,9 @@ def refuse_values(args: argparse.Namespace, net: Any) -> None:
             continue
         if value.is_meta:
             raise Stop("%s: %s is on the device \"meta\", without values" % (args.attribute, name))
-        if value.is_floating_point() and not bool(torch.isfinite(value.detach()).all()):
+        # A buffer may be a mask, of which -inf hides.
+        weighs = isinstance(value, torch.nn.Parameter) or counts(name)
+        if weighs and value.is_floating_point() and not bool(torch.isfinite(value.detach()).all()):
             raise Stop("%s: %s holds a value that is not finite" % (args.attribute, name))
 
 
@@ -237,9 +239,9 @@ def check_outputs(args: argparse.Namespace, outputs: Any, converted: Any) -> Non
     args.text_window = args.tokens and (outputs.dim() == 3 or args.classes in words)
 
 
-def counts(ours: str) -> bool:
+def counts(name: str) -> bool:
     """Is it what a batch norm counts?"""
-    return ours.rpartition(".")[2] in ("running_mean", "running_var")
+    return name.rpartition(".")[2] in ("running_mean", "running_var")
 
 
 def write(args: argparse.Namespace, net: Any, converted: Any) -> Dict[str, Any]:

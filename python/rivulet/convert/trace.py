@@ -540,7 +540,8 @@ class Conversion:
             self.refuse(forward_at(self.net), "forward must return one tensor with the batch as first dimension")
         elif not self.problems and self.layers and self.source(result) != self.layers[-1]["name"]:
             self.refuse(forward_at(self.net), "forward must return what its last operation gives")
-        if not self.problems and not self.tensors:
+        own = [self.parameters[name] for name in self.tensors.values() if name in self.parameters]
+        if not self.problems and not any(p.requires_grad for p in own):
             self.refuse(forward_at(self.net), "the network has nothing to train")
         if len(self.layers) > LAYERS_MAX:
             self.refuse("", "%d layers; a job has at most %d" % (len(self.layers), LAYERS_MAX))

@@ -235,6 +235,8 @@ class Corners(nn.Module):
         self.first = nn.Linear(5, 4)
         self.register_buffer("mix", torch.randn(4, 4))
         self.register_buffer("rows", torch.randn(6, 4))
+        self.register_buffer("later", torch.full((6, 6), float("-inf")).triu(1))
+        self.attend = nn.MultiheadAttention(4, 2, batch_first=True)
         self.norm = nn.BatchNorm1d(6).requires_grad_(False)
         self.act = nn.ReLU(inplace=True)
         self.body = nn.Sequential(nn.Linear(4, 4))
@@ -244,6 +246,7 @@ class Corners(nn.Module):
 
     def forward(self, x):
         x = self.norm(F.linear(self.first(input=x), self.mix) + self.rows)
+        x = self.attend(key=x, query=x, value=x, need_weights=False, attn_mask=self.later)[0]
         x, _ = self.rnn(input=self.body(self.act(input=x)))
         return self.last(x.mean(axis=1))[:, 0]
 
@@ -295,6 +298,6 @@ NETWORKS = {
     "QuietDropCnn": ("3,8,8", "cross_entropy", "avgpool2d conv2d dropout2d elu flatten leaky_relu linear maxpool2d"),
     "QuietNanoGpt": ("10", "cross_entropy", "add attention dropout embedding gelu layernorm linear positions"),
     "Functions": ("2,7,7", "cross_entropy", "batchnorm conv2d flatten groupnorm leaky_relu linear"),
-    "Corners": ("6,5", "mse", "batchnorm gru linear pool_steps positions relu"),
+    "Corners": ("6,5", "mse", "attention batchnorm gru linear pool_steps positions relu"),
     "OneTable": ("6", "cross_entropy", "embedding layernorm linear pool_steps rmsnorm"),
 }

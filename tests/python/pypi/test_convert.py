@@ -490,6 +490,7 @@ class Convert(unittest.TestCase):
         )
         forward = "class Net(nn.Linear):\n    def forward(self%s):\n        return nn.Linear.forward(self, x)\n\n\nnet = Net(8, 3)\n"
         for more, words in (
+            ("net.requires_grad_(False)\n", "the network has nothing to train"),
             ("net.double()\n", "net: 0.weight is torch.float64; weights are float32, call .float()"),
             ("net.half()\n", "net: 0.weight is torch.float16"),
             ("net.to('meta')\n", 'net: 0.weight is on the device "meta"'),
