@@ -139,10 +139,11 @@ def refuse_values(args: argparse.Namespace, net: Any) -> None:
     import torch
 
     for name, value in net.state_dict(keep_vars=True).items():
-        if torch.nn.parameter.is_lazy(value):  # made by the first examples
+        # What is lazy is made by the first examples.
+        if not isinstance(value, torch.Tensor) or torch.nn.parameter.is_lazy(value):
             continue
         if value.is_meta:
-            raise Stop("%s: %s is on the device \"meta\", without values" % (args.attribute, name))
+            raise Stop('%s: %s is on the device "meta", without values' % (args.attribute, name))
         # A buffer may be a mask, of which -inf hides.
         weighs = isinstance(value, torch.nn.Parameter) or counts(name)
         if weighs and value.is_floating_point() and not bool(torch.isfinite(value.detach()).all()):

@@ -276,6 +276,9 @@ def find_positions(c: Any, node: fx.Node) -> None:
         return
 
     def write() -> None:
+        if name in c.tensors.values() and c.state_of(name).requires_grad:
+            c.refuse(c.place_of(node), "positions: %s is used twice: make two" % name)
+            return
         wanted = name[: -len(".weight")] if name.endswith(".weight") else name or "positions"
         c.values[node] = c.append([{"type": "positions"}], wanted, [c.source(others[0])])
         ours = c.layers[-1]["name"] + ".weight"

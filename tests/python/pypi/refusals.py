@@ -172,6 +172,7 @@ ROWS_CASES = [
         MADE,
         r"give the mask, too",
     ),
+    ("nn.Parameter(torch.ones(6, 8))", "x = (x + self.b).relu() + self.b", ROWS_DONE, r"positions: b is used twice: make two"),
     ("nn.Parameter(torch.ones(8))", "x = F.layer_norm(x, (8,), None, self.b)", ROWS_DONE, r"weight and bias, or neither"),
     ("nn.Linear(8, 24)", "x = self.c(attend(self.b(x), 'by heads'))", ATTENDED, r"all queries, then all keys"),
     ("nn.Linear(8, 24)", "x = attend(self.b(x), '')", ATTENDED, r"an nn\.Linear must follow"),
