@@ -56,9 +56,9 @@ gave_up(const struct engine_central *c, const uint8_t device[32])
 }
 
 static bool
-is_evaluating(const struct engine_central *c)
+is_evaluating(const struct engine_central *c, uint64_t now)
 {
-	return c->open && !c->reported && clock_ms() < c->until_ms;
+	return c->open && !c->reported && now < c->until_ms;
 }
 
 /* What the device's program cannot do of it; data and layers are the program's own matter. */
@@ -74,7 +74,8 @@ lacks(const struct recipe *r, const struct offer *o)
 }
 
 static enum wait_reason
-judge(struct engine *g, const struct engine_job *j, const uint8_t device[32], const struct offer *o)
+judge(struct engine *g, const struct engine_job *j, const uint8_t device[32], const struct offer *o,
+    uint64_t now)
 {
 	const struct engine_central *c = &j->work->central;
 	const struct invite *trained = engine_find_invite(j, device);
@@ -82,7 +83,7 @@ judge(struct engine *g, const struct engine_job *j, const uint8_t device[32], co
 
 	if (!why)
 		why = lacks(&j->work->spec.recipe, o);
-	if (!why && !is_evaluating(c))
+	if (!why && !is_evaluating(c, now))
 		why = WAIT_NOT_SELECTED;
 	if (!why && gave_up(c, device))
 		why = WAIT_ABORTED;
@@ -99,16 +100,18 @@ engine_central_ask(struct engine *g, struct engine_job *j, const uint8_t device[
     const struct offer *offer, struct task *out)
 {
 	const struct engine_central *c = &j->work->central;
+	/* One time for both: the deadline is not over between being looked at and being told. */
+	const uint64_t now = clock_ms();
 	uint8_t id[16];
 
-	enum wait_reason why = judge(g, j, device, offer);
+	enum wait_reason why = judge(g, j, device, offer, now);
 	if (why)
 		return why;
 	*out = (struct task){.kind = TASK_EVALUATE,
 	    .round = c->round,
 	    .model_bytes = c->bytes,
 	    .seed = j->work->spec.seed,
-	    .deadline_s = (double)(c->until_ms - clock_ms()) / 1000};
+	    .deadline_s = (double)(c->until_ms - now) / 1000};
 	task_id(g, j, c->round, device, id);
 	hex_encode(out->task, id, 16);
 	hex_encode(out->job, j->id, 16);
@@ -156,11 +159,42 @@ engine_central_claims(const struct engine_job *j, const struct manifest *m)
 	    manifest_kind(m) == TASK_EVALUATE;
 }
 
+static bool
+is_reported(const struct engine_central *c, uint64_t round, const uint8_t model[32])
+{
+	return c->reported && c->round == round && memcmp(c->model, model, 32) == 0;
+}
+
+/* Is a report of this round and model taken now? What it is of need not be there at the moment: a round that a start, or a failure, has
+ * interrupted is folded again, mostly to the same model. Lock held. */
+static enum problem_type
+takes(const struct engine_job *j, uint64_t round, const uint8_t model[32], struct why *why)
+{
+	const struct engine_central *c = &j->work->central;
+
+	if (!c->open && round == j->row.round && states_job_lives(j->state) &&
+	    !is_reported(c, round, model)) {
+		err_set(why, ERR_AGAIN, "round %llu waits to be folded: try again later",
+		    (unsigned long long)round);
+		return PROBLEM_UNAVAILABLE;
+	}
+	if (round != c->round || !is_evaluating(c, clock_ms())) {
+		err_set(why, ERR_STATE,
+		    "the evaluation of round %llu is over: the first report of an evaluator "
+		    "counts, and none after evaluate.deadline_s",
+		    (unsigned long long)round);
+		return PROBLEM_ROUND_CLOSED;
+	}
+	if (memcmp(model, c->model, 32) == 0)
+		return PROBLEM_NONE;
+	err_set(why, ERR_STATE, "the round has come to another model");
+	return PROBLEM_WRONG_BASE;
+}
+
 enum problem_type
 engine_central_claim(struct engine *g, const struct engine_job *j, const struct manifest *m,
     const char *path_task, struct why *why)
 {
-	const struct engine_central *c = &j->work->central;
 	uint8_t id[16];
 	char hex[33];
 
@@ -174,20 +208,9 @@ engine_central_claim(struct engine *g, const struct engine_job *j, const struct 
 		err_set(why, ERR_DENIED, "the task is not this device's in this round");
 		return PROBLEM_WRONG_TASK;
 	}
-	if (m->round != c->round || !is_evaluating(c)) {
-		err_set(why, ERR_STATE,
-		    "the evaluation of round %llu is over: the first report of an evaluator "
-		    "counts, "
-		    "and none after evaluate.deadline_s",
-		    (unsigned long long)m->round);
-		return PROBLEM_ROUND_CLOSED;
-	}
-	if (memcmp(m->base, c->model, 32) != 0) {
-		err_set(why, ERR_STATE, "the round has come to another model");
-		return PROBLEM_WRONG_BASE;
-	}
-	if (m->examples > 0)
-		return PROBLEM_NONE;
+	enum problem_type problem = takes(j, m->round, m->base, why);
+	if (problem || m->examples > 0)
+		return problem;
 	err_set(why, ERR_INVALID, "examples is 0");
 	return PROBLEM_NO_EXAMPLES;
 }
@@ -196,9 +219,10 @@ enum err
 engine_central_take(struct engine_job *j, const struct engine_claim *claim)
 {
 	struct engine_central *c = &j->work->central;
+	const enum problem_type problem = takes(j, claim->round, claim->base, NULL);
 
-	if (claim->round != c->round || !is_evaluating(c))
-		return ERR_STATE;
+	if (problem)
+		return problem == PROBLEM_UNAVAILABLE ? ERR_AGAIN : ERR_STATE;
 	if (c->taken)
 		return ERR_AGAIN;
 	c->taken = true;
@@ -210,7 +234,8 @@ engine_central_settle(struct engine_job *j, const struct engine_claim *claim, bo
 {
 	struct engine_central *c = j->work ? &j->work->central : NULL;
 
-	if (!c || claim->round != c->round)
+	/* The round may have come to another model meanwhile, which nobody has measured yet. */
+	if (!c || claim->round != c->round || memcmp(claim->base, c->model, 32) != 0)
 		return;
 	c->taken = false;
 	c->reported |= durable;
@@ -286,7 +311,11 @@ void
 engine_central_end(struct engine *g, const struct engine_fold *f)
 {
 	lock_take(&g->lock);
-	f->job->work->central = (struct engine_central){.open = false};
+	struct engine_central *c = &f->job->work->central;
+	struct engine_central over = {.round = c->round, .reported = c->reported};
+	/* Whoever comes second is told so at once, also before the round is committed. */
+	memcpy(over.model, c->model, sizeof(over.model));
+	*c = over;
 	lock_release(&g->lock);
 }
 

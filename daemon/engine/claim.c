@@ -50,11 +50,6 @@ claim_round(struct engine *g, const struct engine_job *j, const struct manifest 
 	uint8_t id[16];
 	char hex[33];
 
-	/* Set aside: its deltas will be wanted again once a person has mended it. */
-	if (j->round.state == ROUND_ENDED && states_job_lives(j->state)) {
-		err_set(why, ERR_STATE, "the job waits for an administrator: %s", j->reason);
-		return PROBLEM_UNAVAILABLE;
-	}
 	enum problem_type problem = PROBLEM_NONE;
 	if (m->round != j->row.round || !states_job_lives(j->state) ||
 	    (round_has_closed(&j->round) && !round_refuses(&j->round)))
@@ -134,6 +129,7 @@ fill_claim(struct engine_claim *out, const struct engine_job *j, const struct ma
 	memcpy(out->speed.device, m->device, 32);
 	memcpy(out->task, m->task, 16);
 	memcpy(out->device, m->device, 32);
+	memcpy(out->base, m->base, 32);
 }
 
 /* Here the device's work ends, and its upload begins. Lock held. */
@@ -155,6 +151,16 @@ seconds_of(const struct invite *v)
 	    : 0;
 }
 
+/* Set aside: what comes of its tasks will be wanted again once a person has mended it. */
+static bool
+is_set_aside(const struct engine_job *j, struct why *why)
+{
+	if (j->round.state != ROUND_ENDED || !states_job_lives(j->state))
+		return false;
+	err_set(why, ERR_STATE, "the job waits for an administrator: %s", j->reason);
+	return true;
+}
+
 enum problem_type
 engine_claim(struct engine *g, const struct manifest *m, const uint8_t device[32],
     const char *path_task, struct engine_claim *out, struct why *why)
@@ -167,7 +173,9 @@ engine_claim(struct engine *g, const struct manifest *m, const uint8_t device[32
 	struct engine_job *j = engine_find(g, m->job);
 	enum problem_type problem = PROBLEM_UNKNOWN_JOB;
 	const bool central = j && engine_central_claims(j, m);
-	if (central)
+	if (j && is_set_aside(j, why))
+		problem = PROBLEM_UNAVAILABLE;
+	else if (central)
 		problem = engine_central_claim(g, j, m, path_task, why);
 	else if (j)
 		problem = claim_round(g, j, m, path_task, why);

@@ -61,6 +61,7 @@ bool engine_spool_full(struct engine *g);
 struct engine_claim {
 	enum task_kind kind;
 	uint8_t job_id[16], task[16], device[32];
+	uint8_t base[32]; /* the model that it starts from, or measures */
 	uint64_t round, examples;
 	bool
 	    central; /* of a job that a program evaluates: it is no report of the round, but of the model that this makes */

@@ -69,8 +69,8 @@ has_accuracy(const struct recipe *r)
 	return r->net.layer_count > 0 ? net_spec_labels(&r->net) : r->data.class_count > 0;
 }
 
-/* What cannot be counted as a number is no figure that is missing: the loss is null then, as where the coordinator measures. False: there is
- * no figure. */
+/* What cannot be counted as a number is no figure that is missing: the loss is null then, as where the coordinator measures. False: it is
+ * none of this model. */
 static bool
 take_report(struct fold *w, const struct store_accept *row)
 {
@@ -85,7 +85,7 @@ take_report(struct fold *w, const struct store_accept *row)
 	if (!has_counted(&r.evaluated)) {
 		snprintf(w->out.unmeasured, sizeof(w->out.unmeasured),
 		    "nothing counted in the evaluator's set");
-		return false;
+		return true;
 	}
 	const bool silent = !isfinite(r.eval_loss) && !isfinite(r.eval_accuracy);
 	const bool rates = has_accuracy(&spec->recipe);
@@ -93,18 +93,6 @@ take_report(struct fold *w, const struct store_accept *row)
 	    true, r.eval_examples, r.eval_loss, silent && rates ? 0 : r.eval_accuracy};
 	take_own(w, &r);
 	return true;
-}
-
-/* False: there is none of this model. */
-static bool
-find_report(const struct services *s, struct fold *w)
-{
-	struct lookup l = {.w = w};
-	const bool found =
-	    store_read(s->store, read_row, &l, NULL) == ERR_OK && take_report(w, &l.row);
-
-	free(l.row.report);
-	return found;
 }
 
 /* --- waiting */
@@ -122,6 +110,20 @@ lacks_figure(const struct services *s, struct fold *w)
 	snprintf(w->out.unmeasured, sizeof(w->out.unmeasured), "%s", why);
 	log_event(LOG_LEVEL_WARN, "evaluate.failed", LOG_S("job", w->f->job_hex),
 	    LOG_U("round", w->f->row.round), LOG_S("why", why));
+}
+
+/* False: there is no report of this model. One in which nothing counted is a report, and no other is waited for. */
+static bool
+find_report(const struct services *s, struct fold *w)
+{
+	struct lookup l = {.w = w};
+	const bool found =
+	    store_read(s->store, read_row, &l, NULL) == ERR_OK && take_report(w, &l.row);
+
+	free(l.row.report);
+	if (found && !w->out.row.evaluate.known)
+		lacks_figure(s, w);
+	return found;
 }
 
 /* The round goes on. */

@@ -6,15 +6,67 @@
 
 #include <cmocka.h>
 
+#include <time.h>
+
 #include "audit_rows.h"
 #include "engine_fixture.h"
+#include "worker.h"
 
+/* The clocks are the machine's, but that a thread may have one that jumps ahead behind some looks at it. */
+static _Thread_local unsigned looks; /* until it jumps; 0: it does not */
+static _Thread_local uint64_t ahead_ms;
+
+static double
+clock_of(clockid_t which)
+{
+	struct timespec t;
+
+	clock_gettime(which, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+uint64_t
+clock_ms(void)
+{
+	const uint64_t now = (uint64_t)(clock_of(CLOCK_MONOTONIC) * 1000) + ahead_ms;
+
+	if (looks > 0 && --looks == 0)
+		ahead_ms += (uint64_t)2 * 3600 * 1000;
+	return now;
+}
+
+double
+clock_seconds(void)
+{
+	return clock_of(CLOCK_MONOTONIC) + (double)ahead_ms / 1000;
+}
+
+double
+clock_wall(void)
+{
+	return clock_of(CLOCK_REALTIME);
+}
+
+int64_t
+clock_unix(void)
+{
+	return (int64_t)clock_wall();
+}
+
+/* A job's text with these layers and this data, both of ELEMENTS numbers. */
+#define CENTRAL(layers, data) \
+	"{\"name\":\"central\",\"seed\":3,\"model\":{\"layers\":[" layers \
+	"],\"loss\":\"cross_entropy\"},\"data\":{\"name\":\"d\"," data "}," \
+	"\"local\":{\"epochs\":1,\"batch\":10,\"optimizer\":{\"name\":\"sgd\",\"rate\":0.1}}," \
+	"\"evaluate\":{\"by\":\"program\",\"devices\":[\"device-3\",\"device-4\"]," \
+	"\"deadline_s\":3600},\"round\":{\"goal\":2},\"stop\":{\"rounds\":2}}"
 static const char job[] =
-    "{\"name\":\"central\",\"seed\":3,\"model\":{\"layers\":[{\"type\":\"linear\",\"name\":\"fc\","
-    "\"out\":2}],\"loss\":\"cross_entropy\"},\"data\":{\"name\":\"d\",\"shape\":[4],\"classes\":2},"
-    "\"local\":{\"epochs\":1,\"batch\":10,\"optimizer\":{\"name\":\"sgd\",\"rate\":0.1}},"
-    "\"evaluate\":{\"by\":\"program\",\"devices\":[\"device-3\",\"device-4\"],\"deadline_s\":3600},"
-    "\"round\":{\"goal\":2},\"stop\":{\"rounds\":2}}";
+    CENTRAL("{\"type\":\"linear\",\"name\":\"fc\",\"out\":2}", "\"shape\":[4],\"classes\":2");
+/* Its classes are the words, and the document has no number of them. */
+static const char words[] =
+    CENTRAL("{\"type\":\"embedding\",\"name\":\"e\",\"vocabulary\":2,\"out\":2},"
+	    "{\"type\":\"linear\",\"name\":\"fc\",\"out\":2}",
+	"\"window\":3");
 
 /* What Python's rivulet.evaluations offers. */
 static const char *
@@ -33,24 +85,37 @@ ask_to_measure(struct coordinator *c, uint8_t tag, struct task *t)
 	return word;
 }
 
-/* Two devices have reported, and the model of round 1 waits. */
+/* The model of round 1 waits. */
 static void
-fold_one(struct coordinator *c, uint8_t id[16], struct task *t)
+await_task(struct coordinator *c, struct task *t)
 {
 	const uint64_t until = clock_ms() + 120000;
 
-	submit(c, job, id);
-	for (uint8_t tag = 1; tag <= 2; tag++) {
-		assert_string_equal(ask(c, tag, t), "");
-		assert_int_equal(t->kind, TASK_TRAIN);
-		assert_null(deliver(c, t, tag, 1, 100));
-	}
 	while (*ask_to_measure(c, 3, t)) {
 		if (clock_ms() > until)
 			fail_msg("nothing is to be measured");
 		engine_tick(c->s.engine);
 		usleep(2000);
 	}
+}
+
+/* Two devices have reported to this job. */
+static void
+fold_of(struct coordinator *c, const char *text, uint8_t id[16], struct task *t)
+{
+	submit(c, text, id);
+	for (uint8_t tag = 1; tag <= 2; tag++) {
+		assert_string_equal(ask(c, tag, t), "");
+		assert_int_equal(t->kind, TASK_TRAIN);
+		assert_null(deliver(c, t, tag, 1, 100));
+	}
+	await_task(c, t);
+}
+
+static void
+fold_one(struct coordinator *c, uint8_t id[16], struct task *t)
+{
+	fold_of(c, job, id, t);
 }
 
 static struct manifest
@@ -241,11 +306,7 @@ what_was_reported_before_a_start_counts(void **state)
 	report(c, &t, 3, other);
 	coordinator_stop(c);
 	coordinator_start(c);
-	const uint64_t until = clock_ms() + 120000;
-	while (*ask_to_measure(c, 4, &again) && clock_ms() < until) {
-		engine_tick(c->s.engine);
-		usleep(2000);
-	}
+	await_task(c, &again);
 	/* The model is the same to the bit, and the wait began anew. */
 	assert_string_equal(again.model, model);
 	assert_true(again.deadline_s > 3000);
@@ -270,6 +331,240 @@ what_was_reported_before_a_start_counts(void **state)
 	assert_int_equal(store_read(c->s.store, find_row, id, &c->why), ERR_NOTFOUND);
 }
 
+/* --- what the report says */
+
+/* The figures of a round of which this was reported before a start. */
+static struct store_metric
+figures_of(struct coordinator *c, const char *document, char *text)
+{
+	struct task t;
+	uint8_t id[16];
+
+	fold_of(c, document, id, &t);
+	report(c, &t, 3, text);
+	coordinator_stop(c);
+	coordinator_start(c);
+	await_rounds(c, id, 1);
+	return round_row(c, id, 1).evaluate;
+}
+
+/* As a device or the coordinator that finds nothing to measure: no figure, and certainly not accuracy 0. */
+static void
+nothing_counted(void **state)
+{
+	static char text[] =
+	    "{\"evaluate\":{\"examples\":5,\"loss_count\":0,\"labels\":0,\"right\":0}}";
+	struct coordinator *c = *state;
+
+	assert_false(figures_of(c, job, text).known);
+	lock_take(&c->s.engine->lock);
+	assert_string_equal(
+	    c->s.engine->jobs->work->unmeasured, "nothing counted in the evaluator's set");
+	lock_release(&c->s.engine->lock);
+}
+
+/* Labels that weigh nothing in the loss have an accuracy all the same. */
+static void
+labels_counted(void **state)
+{
+	static char text[] = "{\"evaluate\":{\"examples\":5,\"accuracy\":0.25,\"loss_count\":0,"
+			     "\"labels\":4,\"right\":1}}";
+	const struct store_metric m = figures_of(*state, job, text);
+
+	assert_true(m.known && isnan(m.loss) && m.accuracy == 0.25);
+}
+
+/* A model that gives no numbers is right in nothing, also where the document has no number of classes. */
+static void
+no_numbers(void **state)
+{
+	static char text[] = "{\"evaluate\":{\"examples\":5}}";
+	struct coordinator *c = *state;
+
+	strcpy(c->offer.layers[c->offer.layer_count++], "embedding");
+	c->offer.data[0].tokens = 1000;
+	const struct store_metric m = figures_of(c, words, text);
+	assert_true(m.known && isnan(m.loss) && m.accuracy == 0);
+}
+
+/* --- rounds that are folded again */
+
+static void
+move(struct coordinator *c, const char *from, const char *to)
+{
+	char old[192];
+
+	strcpy(old, coordinator_path(c, from));
+	assert_int_equal(rename(old, coordinator_path(c, to)), 0);
+}
+
+/* Between claim and take the round is set aside: that is no end. What comes second is told so, also before the round's commit. Nobody folds
+ * meanwhile. */
+static void
+ended_meanwhile(struct coordinator *c, const struct manifest *m, const struct task *t)
+{
+	const struct engine_fold f = {
+	    .job = engine_find(c->s.engine, m->job), .row.round = 1, .evaluate_deadline_s = 3600};
+	struct engine_claim first, second;
+
+	engine_central_begin(c->s.engine, &f, m->base, 1);
+	assert_int_equal(claim(c, m, t, 3, &first), PROBLEM_NONE);
+	second = first;
+	engine_central_end(c->s.engine, &f);
+	assert_int_equal(engine_take(c->s.engine, &first), ERR_AGAIN);
+	engine_central_begin(c->s.engine, &f, m->base, 1);
+	assert_int_equal(engine_take(c->s.engine, &first), ERR_OK);
+	engine_settle(c->s.engine, &first, true, 0);
+	engine_central_end(c->s.engine, &f);
+	assert_int_equal(claim(c, m, t, 3, &first), PROBLEM_ROUND_CLOSED);
+	assert_int_equal(engine_take(c->s.engine, &second), ERR_STATE);
+	engine_central_begin(c->s.engine, &f, m->base, 1);
+	engine_central_end(c->s.engine, &f);
+	assert_int_equal(claim(c, m, t, 3, &first), PROBLEM_UNAVAILABLE);
+}
+
+/* After a start the round is not folded; what was measured before of its model, which is not there, is waited for. */
+static void
+is_waited_for(struct coordinator *c, const struct task *t)
+{
+	struct engine_claim out;
+	struct manifest m = measured(t, 3);
+
+	await_state(c, m.job, "paused");
+	assert_int_equal(claim(c, &m, t, 3, &out), PROBLEM_UNAVAILABLE);
+	/* Not what is of no task of the device's. */
+	m.round++;
+	assert_int_not_equal(claim(c, &m, t, 3, &out), PROBLEM_NONE);
+}
+
+/* And taken once it is folded. */
+static void
+is_taken_again(struct coordinator *c, const struct task *t)
+{
+	const uint64_t until = clock_ms() + 120000;
+	const struct manifest m = measured(t, 3);
+	struct engine_claim out;
+
+	for (struct task again; *ask_to_measure(c, 4, &again);) {
+		if (clock_ms() > until)
+			fail_msg("nothing is to be measured again");
+		engine_look_after(c->s.engine);
+		engine_tick(c->s.engine);
+		usleep(2000);
+	}
+	assert_int_equal(claim(c, &m, t, 3, &out), PROBLEM_NONE);
+}
+
+/* The round waits for a file. */
+static void
+without(struct coordinator *c, const struct task *t, const char *file)
+{
+	coordinator_stop(c);
+	move(c, file, "away");
+	coordinator_start(c);
+	is_waited_for(c, t);
+	move(c, "away", file);
+	assert_int_equal(worker_pool_new(&c->s.pool, 1), ERR_OK);
+	is_taken_again(c, t);
+	worker_pool_free(c->s.pool);
+	c->s.pool = NULL;
+}
+
+/* Or for a person. */
+static void
+paused(struct coordinator *c, const struct task *t)
+{
+	const struct manifest m = measured(t, 3);
+
+	assert_int_equal(engine_command(c->s.engine, m.job, JOB_PAUSED, NULL, &c->why), ERR_OK);
+	coordinator_stop(c);
+	coordinator_start(c);
+	is_waited_for(c, t);
+	ended_meanwhile(c, &m, t);
+	assert_int_equal(engine_command(c->s.engine, m.job, JOB_RUNNING, NULL, &c->why), ERR_OK);
+	assert_int_equal(worker_pool_new(&c->s.pool, 1), ERR_OK);
+	is_taken_again(c, t);
+	worker_pool_free(c->s.pool);
+	c->s.pool = NULL;
+}
+
+static void
+what_is_folded_again_is_waited_for(void **state)
+{
+	struct coordinator *c = *state;
+	struct engine_claim first;
+	char file[80], hex[65];
+	struct task t;
+	uint8_t id[16], delta[16];
+
+	fold_one(c, id, &t);
+	hex_encode(hex, engine_find(c->s.engine, id)->row.base, 32);
+	snprintf(file, sizeof(file), "models/%s", hex);
+	without(c, &t, file);
+	const struct engine_job *j = engine_find(c->s.engine, id);
+	engine_task_id(c->s.engine, j, 1, device_id(1), delta);
+	hex_encode(hex, delta, 16);
+	snprintf(file, sizeof(file), "spool/%s.delta", hex);
+	without(c, &t, file);
+	paused(c, &t);
+	/* Of a job that is over nobody waits for one. */
+	struct manifest m = measured(&t, 3);
+	assert_int_equal(engine_command(c->s.engine, id, JOB_STOPPED, NULL, &c->why), ERR_OK);
+	assert_int_not_equal(claim(c, &m, &t, 3, &first), PROBLEM_UNAVAILABLE);
+}
+
+/* A report of a model that the round does not come to any more, since it was claimed or taken, ends no wait for that of the new one. */
+static void
+another_model_meanwhile(void **state)
+{
+	static const uint8_t other[32] = {7};
+	struct coordinator *c = *state;
+	struct engine_claim first, second;
+	struct task t;
+	uint8_t id[16];
+
+	fold_one(c, id, &t);
+	struct manifest m = measured(&t, 3);
+	const struct engine_fold f = {
+	    .job = engine_find(c->s.engine, id), .row.round = 1, .evaluate_deadline_s = 3600};
+	assert_int_equal(claim(c, &m, &t, 3, &first), PROBLEM_NONE);
+	assert_int_equal(claim(c, &m, &t, 3, &second), PROBLEM_NONE);
+	assert_int_equal(engine_take(c->s.engine, &second), ERR_OK);
+	engine_central_begin(c->s.engine, &f, other, 1);
+	assert_int_equal(engine_take(c->s.engine, &first), ERR_STATE);
+	engine_settle(c->s.engine, &second, true, 0);
+	assert_int_equal(engine_central_look(c->s.engine, &f), CENTRAL_WAITS);
+	/* One of the new model is on its way: what came of the old one does not end that. */
+	memcpy(m.base, other, 32);
+	assert_int_equal(claim(c, &m, &t, 3, &first), PROBLEM_NONE);
+	assert_int_equal(engine_take(c->s.engine, &first), ERR_OK);
+	engine_settle(c->s.engine, &second, false, 0);
+	assert_int_equal(engine_take(c->s.engine, &first), ERR_AGAIN);
+	engine_settle(c->s.engine, &first, true, 0);
+	await_rounds(c, id, 1);
+}
+
+/* Wherever the deadline falls while a task is made. */
+static void
+the_deadline_meanwhile(void **state)
+{
+	struct coordinator *c = *state;
+	unsigned tasks = 0;
+	struct task t;
+	uint8_t id[16];
+
+	fold_one(c, id, &t);
+	for (unsigned n = 1; n <= 20; n++) {
+		looks = n;
+		if (!*ask_to_measure(c, 3, &t)) {
+			tasks++;
+			assert_true(t.deadline_s > 0 && t.deadline_s <= 3600);
+		}
+		ahead_ms = looks = 0;
+	}
+	assert_true(tasks > 0);
+}
+
 int
 main(void)
 {
@@ -278,6 +573,12 @@ main(void)
 	    WITH(the_first_report_counts),
 	    WITH(who_gives_up_is_not_asked_again),
 	    WITH(what_was_reported_before_a_start_counts),
+	    WITH(nothing_counted),
+	    WITH(labels_counted),
+	    WITH(no_numbers),
+	    WITH(what_is_folded_again_is_waited_for),
+	    WITH(another_model_meanwhile),
+	    WITH(the_deadline_meanwhile),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
