@@ -15,8 +15,9 @@ struct check_row {
 	const char *where;
 	bool open; /* its round is */
 	bool proved; /* the row matches a checksum of its own */
+	bool evaluates; /* it is an evaluator's report, of the table `evaluation` */
 };
-/* The fault of an accepted delta, or of a manifest, or of a round; NULL if there is none. */
+/* The fault of an accepted delta or report, or of a manifest, or of a round; NULL if there is none. */
 const char *check_proofs_delta(struct check *c, const struct store_accept *a,
     const struct manifest *m, const struct check_row *row);
 const char *check_proofs_manifest(

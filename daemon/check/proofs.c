@@ -82,16 +82,16 @@ check_proofs_end(struct check *c)
 	    "its task is not one that this coordinator's key names");
 }
 
-/* --- accepted deltas */
+/* --- accepted deltas, and reports of evaluators */
 
 static bool
-is_task(const struct check *c, const struct manifest *m)
+is_task(const struct check *c, const struct manifest *m, bool evaluates)
 {
 	uint8_t text[56], mac[HASH_LEN];
 	struct bytes_writer w = bytes_writer(text, sizeof(text));
 
 	bytes_put(&w, m->job, 16);
-	bytes_put_u64(&w, m->round);
+	bytes_put_u64(&w, evaluates ? m->round | STORE_EVALUATION_TASK : m->round);
 	bytes_put(&w, m->device, 32);
 	hash_hmac(mac, c->task_key, 32, text, sizeof(text));
 	return hash_equal(mac, m->task, 16);
@@ -154,10 +154,15 @@ receipt_fault(const struct store_accept *a, const struct receipt *r)
 }
 
 static const char *
-number_fault(const struct store_accept *a, const struct manifest *m)
+number_fault(const struct store_accept *a, const struct manifest *m, bool evaluates)
 {
 	uint64_t bytes = m->payload_bytes ? manifest_body_bytes(m->payload_bytes) : 0;
 
+	/* It has neither a body nor a round that it goes into. */
+	if (evaluates)
+		return manifest_kind(m) == TASK_EVALUATE && bytes == 0
+		    ? NULL
+		    : "its manifest is not that of an evaluation";
 	if (a->body_bytes != bytes)
 		return "its body has another length than its manifest says";
 	return a->folded < a->round ? "it goes into a round before that of its task" : NULL;
@@ -174,11 +179,11 @@ check_proofs_delta(struct check *c, const struct store_accept *a, const struct m
 		return "its receipt cannot be read";
 	const char *fault = receipt_fault(a, &r);
 	fault = fault ? fault : report_fault(a, m);
-	fault = fault ? fault : number_fault(a, m);
+	fault = fault ? fault : number_fault(a, m, row->evaluates);
 	if (fault)
 		return fault;
 	if (c->has_task_key)
-		tried(&c->tasks, row->where, is_task(c, m));
+		tried(&c->tasks, row->where, is_task(c, m, row->evaluates));
 	if (row->proved && !row->open && c->receipts.tried >= SAMPLE)
 		return NULL;
 	hash_sha256(digest, a->receipt, RECEIPT_SIGNED);

@@ -46,17 +46,25 @@ is_base(const struct walk *w, const struct manifest *m)
 }
 
 static const char *
-delta_fault(const struct walk *w, const struct store_accept *a, struct manifest *m,
-    const struct check_row *row)
+manifest_fault(const struct store_accept *a, struct manifest *m)
 {
 	if (manifest_decode(m, a->manifest, sizeof(a->manifest), NULL))
 		return "its manifest cannot be read";
 	if (memcmp(m->job, a->job, 16) != 0 || m->round != a->round ||
 	    memcmp(m->device, a->device, 32) != 0 || memcmp(m->task, a->task, 16) != 0)
 		return "its manifest is of another job, round, device or task";
-	if (!is_base(w, m))
-		return "its manifest names another base than its task's round";
-	return check_proofs_delta(w->c, a, m, row);
+	return NULL;
+}
+
+static const char *
+delta_fault(const struct walk *w, const struct store_accept *a, struct manifest *m,
+    const struct check_row *row)
+{
+	const char *fault = manifest_fault(a, m);
+
+	if (!fault && !is_base(w, m))
+		fault = "its manifest names another base than its task's round";
+	return fault ? fault : check_proofs_delta(w->c, a, m, row);
 }
 
 static enum err
@@ -70,7 +78,7 @@ see_delta(void *ctx, const struct store_accept *a)
 	hex_encode(device, a->device, 32);
 	snprintf(where, sizeof(where), "%s device %.16s", w->where, device);
 	const struct check_row row = {where, w->job->live && states_round_is_open(w->round->state),
-	    store_inspect_proved(w->c->db)};
+	    store_inspect_proved(w->c->db), false};
 	const char *fault = delta_fault(w, a, &m, &row);
 	if (fault) {
 		check_found(w->c, CHECK_ROW_DAMAGED, where, false, "%s", fault);
@@ -114,6 +122,41 @@ see_round(void *ctx, const struct store_round *r)
 	/* With those that it has for the next one. */
 	return open ? store_accept_waiting(w->c->db, r->job, r->round, see_delta, w)
 		    : store_accept_each(w->c->db, r->job, r->round, see_delta, w);
+}
+
+/* One that was of another model than the round came to is of no use any more, and stays. */
+static const char *
+evaluation_fault(struct check *c, const struct store_accept *a, struct check_row *row)
+{
+	struct store_round r;
+	struct manifest m;
+	const char *fault = manifest_fault(a, &m);
+
+	if (fault)
+		return fault;
+	const enum err e = store_round_get(c->db, a->job, a->round, &r);
+	if (e)
+		return e == ERR_NOTFOUND ? "its job has no such round" : "its round cannot be read";
+	if (r.evaluate.known && memcmp(m.base, r.model, 32) != 0)
+		return "its manifest names another model than its round, which has its figure";
+	row->open = states_round_is_open(r.state);
+	return check_proofs_delta(c, a, &m, row);
+}
+
+static enum err
+see_evaluation(void *ctx, const struct store_accept *a)
+{
+	struct check *c = ctx;
+	char job[33], where[80];
+
+	hex_encode(job, a->job, 16);
+	snprintf(where, sizeof(where), "job %s round %llu evaluation", job,
+	    (unsigned long long)a->round);
+	struct check_row row = {where, false, store_inspect_proved(c->db), true};
+	const char *fault = evaluation_fault(c, a, &row);
+	if (fault)
+		check_found(c, CHECK_ROW_DAMAGED, where, false, "%s", fault);
+	return ERR_OK;
 }
 
 /* --- jobs and models */
@@ -236,6 +279,8 @@ read_rows(struct check *c)
 	/* The jobs' array moves no more: deltas point into it. */
 	for (size_t i = 0; i < c->rows.job_count && !e; i++)
 		e = see_rounds(c, &c->rows.jobs[i]);
+	for (size_t i = 0; i < c->rows.job_count && !e; i++)
+		e = store_evaluation_each(c->db, c->rows.jobs[i].id, see_evaluation, c);
 	if (!e)
 		e = store_model_each(c->db, see_model, &c->rows);
 	if (!e)

@@ -12,8 +12,6 @@
 /* Jobs that a program evaluates on a set of its own (EVALUATE_PROGRAM): the model that a round makes waits, folded, for the first report
  * of a device that the job names as evaluator. */
 
-/* The task of a device that evaluates is not the one that it would train by. */
-#define TASK_BIT ((uint64_t)1 << 63)
 #define NAMES_SHOWN 3
 
 bool
@@ -43,7 +41,7 @@ static void
 task_id(const struct engine *g, const struct engine_job *j, uint64_t round,
     const uint8_t device[32], uint8_t out[16])
 {
-	engine_task_id(g, j, round | TASK_BIT, device, out);
+	engine_task_id(g, j, round | STORE_EVALUATION_TASK, device, out);
 }
 
 static bool
@@ -204,7 +202,8 @@ engine_central_claim(struct engine *g, const struct engine_job *j, const struct 
 	}
 	task_id(g, j, m->round, m->device, id);
 	hex_encode(hex, id, 16);
-	if (m->round >= TASK_BIT || !hash_equal(id, m->task, 16) || strcmp(path_task, hex) != 0) {
+	if (m->round >= STORE_EVALUATION_TASK || !hash_equal(id, m->task, 16) ||
+	    strcmp(path_task, hex) != 0) {
 		err_set(why, ERR_DENIED, "the task is not this device's in this round");
 		return PROBLEM_WRONG_TASK;
 	}

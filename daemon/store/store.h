@@ -326,6 +326,11 @@ ERR_MUST_USE enum err store_accept_count(
 ERR_MUST_USE enum err store_evaluation_put(struct store_db *db, const struct store_accept *row);
 ERR_MUST_USE enum err store_evaluation_get(struct store_db *db, const uint8_t job[16],
     uint64_t round, const uint8_t *device, struct store_accept *out);
+/* Those of a job, by round; the report is lent. */
+ERR_MUST_USE enum err store_evaluation_each(struct store_db *db, const uint8_t job[16],
+    enum err (*fn)(void *ctx, const struct store_accept *row), void *ctx);
+/* Its task is named as one of its round with this bit, and so is not the one that the device would train by. */
+#define STORE_EVALUATION_TASK ((uint64_t)1 << 63)
 
 /* How long a device's task took: of each job the last few, written with the accepted delta. */
 #define STORE_SPEEDS 5

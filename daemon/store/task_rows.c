@@ -17,6 +17,7 @@ enum statement {
 	UNANSWERED,
 	PUT_EVALUATION,
 	EVALUATION,
+	EVALUATIONS,
 	STATEMENTS
 };
 _Static_assert((int)STATEMENTS <= (int)STORE_STATEMENTS, "the cache has a place for each");
@@ -59,6 +60,8 @@ static const char *const texts[] = {
 	("INSERT OR REPLACE INTO evaluation (" STORE_SUM_EVALUATION ") VALUES (?,?,?,?,?,?,?,?)"),
     [EVALUATION - STORE_TASK_STATEMENTS] = "SELECT " STORE_SUM_EVALUATION STORE_JUDGED(
 	"evaluation", STORE_SUM_EVALUATION) " FROM evaluation WHERE job = ? AND round = ?",
+    [EVALUATIONS - STORE_TASK_STATEMENTS] = "SELECT " STORE_SUM_EVALUATION STORE_JUDGED(
+	"evaluation", STORE_SUM_EVALUATION) " FROM evaluation WHERE job = ? ORDER BY round",
 };
 
 static struct store_query
@@ -289,4 +292,17 @@ store_evaluation_get(struct store_db *db, const uint8_t job[16], uint64_t round,
 	free(out->report);
 	out->report = NULL;
 	return ERR_NOTFOUND;
+}
+
+enum err
+store_evaluation_each(struct store_db *db, const uint8_t job[16],
+    enum err (*fn)(void *ctx, const struct store_accept *row), void *ctx)
+{
+	struct store_query q = begin(db, EVALUATIONS);
+	struct store_accept row = {.report = NULL};
+
+	store_query_blob(&q, job, 16);
+	while (store_query_next(&q, &evaluation_table, &row))
+		q.e = fn(ctx, &row);
+	return store_query_end(&q);
 }

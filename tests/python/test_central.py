@@ -5,7 +5,9 @@ import hashlib
 import http.client
 import json
 import os
+import shutil
 import signal
+import sqlite3
 import ssl
 import struct
 import subprocess
@@ -13,7 +15,7 @@ import sys
 import unittest
 from typing import Any, Dict, Iterator, List
 
-from fleet import BUILD, RIVULET, Fleet, ask, digits_job, within
+from fleet import BUILD, RIVULET, RIVULETD, Fleet, ask, digits_job, within
 
 import numpy
 import rivulet
@@ -137,6 +139,48 @@ class Central(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done)
         with open(os.path.join(folder, "bodies.jsonl"), encoding="utf-8") as f:
             self.assertIn("model.evaluated", f.read())
+
+    def test_z_check_proves_the_reports(self) -> None:
+        """What the tests before left is sound, and no column of a report can be another than what its evaluator and the coordinator signed."""
+        self.run_evaluator("rater")
+        job = self.submit(self.document("checked", {"devices": ["rater"]}, stop={"rounds": 1}))["job"]
+        self.done(job)
+        self.fleet.end("rivuletd")
+        self.addCleanup(self.fleet.daemon)
+        copy = self.fleet.path("checked")
+        shutil.copytree(self.fleet.path("state"), copy)
+        where = "job %s round 1 evaluation" % job
+        self.assertEqual(self.found(copy), [])
+        db = sqlite3.connect(os.path.join(copy, "rivulet.db"))
+        other = db.execute("SELECT id FROM device WHERE name = 'quiet'").fetchone()[0]
+        row = [bytes.fromhex(job)]
+        was = db.execute("SELECT manifest, receipt, report FROM evaluation WHERE job = ?", row).fetchone()
+        db.execute("CREATE TEMP TABLE kept AS SELECT * FROM evaluation WHERE job = ?", row)
+        for column, value, says in (
+            ("manifest", was[0][:-1] + bytes([was[0][-1] ^ 1]), "not signed by its device"),
+            ("manifest", was[0][:112] + b"\7" + was[0][113:], "not for its manifest"),
+            ("receipt", was[1][:-1] + bytes([was[1][-1] ^ 1]), "not signed by this coordinator's key"),
+            ("report", was[2].replace("evaluate", "evaluatE"), "not the one that its manifest signs"),
+            ("task", b"\7" * 16, "of another job, round, device or task"),
+            ("device", other, "of another job, round, device or task"),
+            ("round", 7, "of another job, round, device or task"),
+        ):
+            self.assertEqual(db.execute("UPDATE evaluation SET %s = ? WHERE job = ?" % column, [value] + row).rowcount, 1)
+            db.commit()
+            found = self.found(copy)
+            self.assertEqual([f["kind"] for f in found], ["row-damaged"], (column, found))
+            self.assertIn(says, found[0]["what"], column)
+            self.assertEqual(found[0]["where"].replace("round 7", "round 1"), where)
+            db.execute("DELETE FROM evaluation WHERE job = ?", row)
+            db.execute("INSERT INTO evaluation SELECT * FROM kept")
+            db.commit()
+        db.close()
+
+    def found(self, state: str) -> List[Dict[str, Any]]:
+        """What `rivuletd check` finds there, notes left out."""
+        done = subprocess.run([RIVULETD, "check", "--json", state], capture_output=True, timeout=120)
+        self.assertIn(done.returncode, (0, 7), done)
+        return [f for f in json.loads(done.stdout)["findings"] if f["severity"] != "note"]
 
     def test_reached_by_its_own_metric_and_the_guard(self) -> None:
         """The best model, the target and the guard go by what the evaluator says, also by a name of its own."""
