@@ -144,9 +144,9 @@ models_check(struct models *m, const uint8_t id[32], const char *suffix, struct 
 static bool
 is_due(struct models *m, const uint8_t id[32])
 {
-	const uint64_t now = clock_ms() + 1;
-
 	pthread_mutex_lock(&m->lock);
+	/* Not before the lock: another thread's look may be later then. */
+	const uint64_t now = clock_ms() + 1;
 	struct judged *j = find_or_make(m, id, "");
 	bool due = j && (j->doubted_ms == 0 || now - j->doubted_ms >= DOUBT_MS);
 	if (due)

@@ -191,9 +191,9 @@ registry_note_abort(struct registry *r, const uint8_t id[32], const char *reason
 bool
 registry_note_renewal(struct registry *r, const uint8_t id[32], uint64_t seconds)
 {
-	uint64_t now = clock_ms();
-
 	pthread_mutex_lock(&r->lock);
+	/* Not before the lock: another thread's look may be later then. */
+	const uint64_t now = clock_ms();
 	struct device *d = noted(r, id);
 	bool first = d && (!d->renewed_ms || now - d->renewed_ms >= seconds * 1000);
 	if (first)
