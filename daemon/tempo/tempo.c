@@ -176,7 +176,20 @@ load_speed(void *ctx, const struct store_speed *row)
 
 	if (!d)
 		return ERR_NOMEM;
-	return throughput_fleet_note(&t->fleet, &d->speed, row->steps, row->seconds);
+	throughput_note(&d->speed, row->steps, row->seconds);
+	return ERR_OK;
+}
+
+/* All at once: one after the other each would move the others. */
+static enum err
+load_fleet(struct tempo *t)
+{
+	enum err e = ERR_OK;
+
+	for (size_t i = 0; i < t->device_count && !e; i++)
+		e = throughput_fleet_add(&t->fleet, &t->devices[i].speed);
+	throughput_fleet_order(&t->fleet);
+	return e;
 }
 
 static enum err
@@ -193,5 +206,6 @@ tempo_load(struct tempo *t, struct store_db *db, const uint8_t job[16])
 {
 	enum err e = store_speed_each(db, job, load_speed, t);
 
+	e = e ? e : load_fleet(t);
 	return e ? e : store_sized_each(db, job, load_task, t);
 }

@@ -105,6 +105,45 @@ the_median_of_a_fleet(void **state)
 	throughput_fleet_deinit(&f);
 }
 
+/* Read at once or noted one after the other, it is the same fleet. */
+static void
+a_fleet_that_is_read(void **state)
+{
+	enum { MANY = 2000 };
+	static struct throughput devices[MANY];
+	struct throughput_fleet noted = {.count = 0}, read = {.count = 0};
+	uint64_t x = 7;
+
+	(void)state;
+	memset(devices, 0, sizeof(devices));
+	for (size_t i = 0; i < (size_t)MANY * 7; i++) {
+		x = x * 6364136223846793005u + 1442695040888963407u;
+		/* Some twice as often as others, some never. */
+		const size_t device = (x >> 33) % (MANY - 1);
+		assert_int_equal(
+		    throughput_fleet_note(&noted, &devices[device], (x >> 20) % 300, 1), ERR_OK);
+	}
+	for (size_t i = 0; i < MANY; i++)
+		assert_int_equal(throughput_fleet_add(&read, &devices[i]), ERR_OK);
+	throughput_fleet_order(&read);
+	assert_int_equal(read.count, noted.count);
+	assert_in_range(read.count, MANY / 2, MANY - 1);
+	assert_memory_equal(read.sorted, noted.sorted, read.count * sizeof(double));
+	assert_true(throughput_fleet_speed(&read, 1) == throughput_fleet_speed(&noted, 1));
+	/* And goes on like it. */
+	for (size_t i = 0; i < MANY; i += 3) {
+		struct throughput as_read = devices[i];
+		throughput_fleet_drop(&read, &as_read);
+		throughput_fleet_drop(&noted, &devices[i]);
+	}
+	assert_int_equal(read.count, noted.count);
+	assert_memory_equal(read.sorted, noted.sorted, read.count * sizeof(double));
+	throughput_fleet_deinit(&read);
+	throughput_fleet_deinit(&noted);
+	throughput_fleet_order(&read);
+	assert_true(throughput_fleet_speed(&read, 1) == 0);
+}
+
 /* --- rows */
 
 static enum err
@@ -522,6 +561,7 @@ main(void)
 	    cmocka_unit_test(the_median_of_the_last_five),
 	    cmocka_unit_test(steps_within_bounds),
 	    cmocka_unit_test(the_median_of_a_fleet),
+	    cmocka_unit_test(a_fleet_that_is_read),
 	    cmocka_unit_test(newcomers_get_as_much_as_others),
 	    WITH(defaults_of_new_jobs),
 	    cmocka_unit_test(an_erased_device_is_forgotten),

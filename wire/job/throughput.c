@@ -1,5 +1,6 @@
 #include "throughput.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,34 +71,75 @@ place_of(const struct throughput_fleet *f, double speed)
 	return low;
 }
 
+/* Where the device's speed is; f->count if it has none there. */
+static size_t
+place_now(const struct throughput_fleet *f, const struct throughput *s)
+{
+	const double speed = throughput_median(s);
+	const size_t at = place_of(f, speed);
+
+	return s->count > 0 && at < f->count && f->sorted[at] <= speed ? at : f->count;
+}
+
+/* Room for one more; false: no memory. */
+static bool
+grow(struct throughput_fleet *f)
+{
+	double *all = bytes_grow(f->sorted, f->count, &f->room, sizeof(*all));
+
+	if (all)
+		f->sorted = all;
+	return all;
+}
+
 void
 throughput_fleet_drop(struct throughput_fleet *f, const struct throughput *s)
 {
-	double speed = throughput_median(s);
-	size_t at = place_of(f, speed);
+	const size_t at = place_now(f, s);
 
-	if (s->count == 0 || at == f->count || f->sorted[at] > speed)
-		return;
-	memmove(&f->sorted[at], &f->sorted[at + 1], (--f->count - at) * sizeof(*f->sorted));
+	if (at < f->count)
+		memmove(&f->sorted[at], &f->sorted[at + 1], (--f->count - at) * sizeof(*f->sorted));
 }
 
+/* Only what lies between the old speed and the new one moves: of a large fleet little, as a rule. */
 enum err
 throughput_fleet_note(
     struct throughput_fleet *f, struct throughput *s, uint64_t steps, double seconds)
 {
-	double *all = bytes_grow(f->sorted, f->count, &f->room, sizeof(*all));
-
-	if (!all)
+	if (!grow(f))
 		return ERR_NOMEM;
-	f->sorted = all;
-	throughput_fleet_drop(f, s);
+	const size_t at = place_now(f, s);
 	throughput_note(s, steps, seconds);
 	if (s->count == 0)
 		return ERR_OK;
-	size_t at = place_of(f, throughput_median(s));
-	memmove(&all[at + 1], &all[at], (f->count++ - at) * sizeof(*all));
-	all[at] = throughput_median(s);
+	const double speed = throughput_median(s);
+	size_t to = place_of(f, speed);
+	f->count += at == f->count;
+	to -= to > at;
+	if (to > at)
+		memmove(&f->sorted[at], &f->sorted[at + 1], (to - at) * sizeof(*f->sorted));
+	else
+		memmove(&f->sorted[to + 1], &f->sorted[to], (at - to) * sizeof(*f->sorted));
+	f->sorted[to] = speed;
 	return ERR_OK;
+}
+
+enum err
+throughput_fleet_add(struct throughput_fleet *f, const struct throughput *s)
+{
+	if (s->count == 0)
+		return ERR_OK;
+	if (!grow(f))
+		return ERR_NOMEM;
+	f->sorted[f->count++] = throughput_median(s);
+	return ERR_OK;
+}
+
+void
+throughput_fleet_order(struct throughput_fleet *f)
+{
+	if (f->count > 0)
+		qsort(f->sorted, f->count, sizeof(*f->sorted), compare);
 }
 
 double

@@ -36,6 +36,10 @@ void throughput_fleet_deinit(struct throughput_fleet *f);
 /* throughput_note of one of the fleet's devices. ERR_NOMEM: nothing was noted. */
 ERR_MUST_USE enum err throughput_fleet_note(
     struct throughput_fleet *f, struct throughput *s, uint64_t steps, double seconds);
+/* To read a fleet: each device with all that is known of it, and once all are there, throughput_fleet_order, before anything else.
+ * ERR_NOMEM. */
+ERR_MUST_USE enum err throughput_fleet_add(struct throughput_fleet *f, const struct throughput *s);
+void throughput_fleet_order(struct throughput_fleet *f);
 /* The device is no longer one of the fleet's. */
 void throughput_fleet_drop(struct throughput_fleet *f, const struct throughput *s);
 /* The median of its devices when this round was first asked about, so that all who are new in a round are given as much; 0: none was
