@@ -315,14 +315,15 @@ load_all(struct store_db *db, void *arg, struct why *why)
 {
 	struct registry *r = arg;
 	double restored_at = 0;
-	enum err e = store_device_each(db, load_one, r);
+	/* Keys and devices each in their order, and a device's own key is there already: nothing is put between others. */
+	enum err e = store_key_each(db, load_key, r);
 
 	(void)why;
 	if (!e)
+		e = store_device_each(db, load_one, r);
+	if (!e)
 		e = store_restored_at(db, &restored_at);
 	r->restored = restored_at != 0;
-	if (!e)
-		e = store_key_each(db, load_key, r);
 	if (!e)
 		e = store_seen_each(db, load_seen, r);
 	if (!e)

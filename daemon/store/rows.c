@@ -157,7 +157,7 @@ static const char *const texts[STATEMENTS] = {
     [DEVICE_GET] =
 	"SELECT " DEVICE STORE_JUDGED("device", STORE_SUM_DEVICE) " FROM device WHERE id = ?",
     [DEVICE_EACH] =
-	"SELECT " DEVICE STORE_JUDGED("device", STORE_SUM_DEVICE) " FROM device ORDER BY rowid",
+	"SELECT " DEVICE STORE_JUDGED("device", STORE_SUM_DEVICE) " FROM device ORDER BY id",
     [TOKEN_PUT] =
 	"INSERT INTO token (" TOKEN
 	") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET "

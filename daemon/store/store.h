@@ -86,6 +86,7 @@ struct store_device {
 ERR_MUST_USE enum err store_device_put(struct store_db *db, const struct store_device *d);
 ERR_MUST_USE enum err store_device_get(
     struct store_db *db, const uint8_t id[32], struct store_device *out);
+/* By id: whoever keeps them sorted only appends. */
 ERR_MUST_USE enum err store_device_each(
     struct store_db *db, enum err (*fn)(void *ctx, const struct store_device *d), void *ctx);
 

@@ -32,10 +32,10 @@ test_devices(void **state)
 	assert_true(got.joined_at == d.joined_at);
 	memset(got.id, 1, 32);
 	assert_int_equal(store_read(f->s, get_device, &got, &f->why), ERR_NOTFOUND);
-	/* In the order of their first put, which a second put does not change. */
+	/* By id, in whatever order they came, so that a start only appends. */
 	read_ok(f, each_device, &t);
 	assert_int_equal(t.n, 4);
-	assert_memory_equal(t.tag, "\x09\x08\x07\x06", 4);
+	assert_memory_equal(t.tag, "\x06\x07\x08\x09", 4);
 	t = (struct tags){.stop = ERR_STATE};
 	assert_int_equal(store_read(f->s, each_device, &t, &f->why), ERR_STATE);
 	assert_int_equal(t.n, 3);
