@@ -89,11 +89,11 @@ text_file_read(const char *path, size_t max, char **text, size_t *len, struct wh
 size_t
 text_file_line(const char *text, size_t len, size_t *next)
 {
-	const char *end = memchr(text, '\n', len);
-	size_t n = end ? (size_t)(end - text) : len;
-	const char *cr = memchr(text, '\r', n);
+	size_t n = 0;
 
-	n = cr ? (size_t)(cr - text) : n;
-	*next = n + (n < len) + (cr && n + 1 < len && text[n + 1] == '\n');
+	/* One pass for both: the next LF may be as far away as the end of the file, at every line. */
+	while (n < len && text[n] != '\n' && text[n] != '\r')
+		n++;
+	*next = n + (n < len) + (n + 1 < len && text[n] == '\r' && text[n + 1] == '\n');
 	return n;
 }

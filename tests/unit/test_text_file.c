@@ -106,6 +106,28 @@ lines(void **state)
 	flush_free(&f);
 }
 
+/* Nothing is looked at behind the line and its end, whatever ends it: else each line of a long text would cost the whole of it. The page
+ * behind what is here cannot be read. */
+static void
+looks_no_further(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t len, next;
+	} rows[] = {
+	    {"abc\rd", 3, 4}, {"abc\nd", 3, 4}, {"abc\r\n", 3, 5}, {"\rd", 0, 1}, {"\n", 0, 1}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct flush f = flush_new(rows[i].text, strlen(rows[i].text));
+		size_t next;
+		assert_int_equal(
+		    text_file_line(f.data, strlen(rows[i].text) + (1u << 20), &next), rows[i].len);
+		assert_int_equal(next, rows[i].next);
+		flush_free(&f);
+	}
+}
+
 int
 main(void)
 {
@@ -113,6 +135,7 @@ main(void)
 	    cmocka_unit_test(encodings),
 	    cmocka_unit_test(reads),
 	    cmocka_unit_test(lines),
+	    cmocka_unit_test(looks_no_further),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
