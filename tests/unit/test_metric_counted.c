@@ -139,6 +139,15 @@ no_more_than_can_be(void **state)
 	t[1].steps = 1;
 	f = figures(&spec, t, 2);
 	assert_true(near(f.loss, 3) && near(f.accuracy, 0.5));
+	/* As many where the job does not say what an example is; of a text one for each token, but no fewer. */
+	spec.recipe.data.dims = 0;
+	f = figures(&spec, t, 2);
+	assert_true(near(f.loss, 3) && near(f.accuracy, 0.5));
+	assert_true(metric_evaluated_most(&spec, 10) == 160);
+	spec.recipe.data.window = 5;
+	assert_true(metric_evaluated_most(&spec, 10) == 160);
+	spec.recipe.data.window = 50;
+	assert_true(metric_evaluated_most(&spec, 10) == 500);
 }
 
 /* A few have less than half, whatever they say counted. */

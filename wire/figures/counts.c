@@ -132,7 +132,10 @@ check_basis(const struct counts *c, const struct basis *b, uint64_t examples, st
 	if (b->count / most < examples || (b->count / most == examples && b->count % most == 0))
 		return ERR_OK;
 	return err_set(why, ERR_INVALID,
-	    "more was counted than evaluate.examples times %llu labels", (unsigned long long)most);
+	    "more was counted than evaluate.examples times %llu labels: data.shape or data.window "
+	    "says "
+	    "how many an example can have",
+	    (unsigned long long)most);
 }
 
 static enum err

@@ -7,9 +7,8 @@
 #define MEAN_MAX 1e9
 #define STD_MIN 1e-6
 #define AUGMENT_NOISE_MAX 10
-/* Of a program's example. */
+/* Of a program's example, where the job does not say how large it is. */
 #define PROGRAM_LABELS 16.0
-#define UNKNOWN_LABELS 1e6
 
 static void
 read_shape(struct recipe *out, struct field *data)
@@ -233,8 +232,6 @@ recipe_labels_most(const struct recipe *r)
 
 	if (r->builtin && !net_spec_has(&r->net, LAYER_EMBEDDING))
 		return 1;
-	if (r->data.window == 0 && r->data.dims == 0)
-		return UNKNOWN_LABELS;
 	return r->builtin || values > PROGRAM_LABELS ? values : PROGRAM_LABELS;
 }
 
