@@ -264,6 +264,35 @@ whom_a_job_reaches(void **state)
 	assert_true(is_warned(c, labelled, "round.goal is 1, and 0 active devices"));
 }
 
+/* Who has as few examples that the network cannot be trained by them gets no task, and is not counted as having the data either. */
+static void
+whom_a_network_can_be_trained_by(void **state)
+{
+	static const char text[] =
+	    "{\"name\":\"norm\",\"model\":{\"layers\":[{\"type\":\"linear\",\"name\":\"fc\","
+	    "\"out\":2},"
+	    "{\"type\":\"batchnorm\",\"name\":\"bn\"}],\"loss\":\"cross_entropy\"},"
+	    "\"data\":{\"name\":\"d\",\"shape\":[4],\"classes\":2},\"local\":{\"epochs\":1,"
+	    "\"batch\":10,"
+	    "\"optimizer\":{\"name\":\"sgd\",\"rate\":0.1}},\"round\":{\"goal\":1}}";
+	struct coordinator *c = *state;
+	struct engine_reach reach;
+	struct task t;
+	uint8_t id[16];
+
+	submit(c, text, id);
+	strcpy(c->offer.layers[c->offer.layer_count++], "batchnorm");
+	for (uint64_t examples = 1; examples <= 2; examples++) {
+		c->offer.data[0].examples = examples;
+		assert_false(registry_note_offer(c->s.registry, device_id(1), &c->offer));
+		assert_string_equal(ask(c, 1, &t), examples < 2 ? "no-data" : "");
+		assert_true(engine_reach(c->s.engine, id, &reach));
+		assert_int_equal(reach.heard, 1);
+		assert_int_equal(reach.data.min_examples, 2);
+		assert_int_equal(reach.with_data, examples < 2 ? 0 : 1);
+	}
+}
+
 #define WITH(test) cmocka_unit_test_setup_teardown(test, coordinator_setup, coordinator_teardown)
 
 int
@@ -277,6 +306,7 @@ main(void)
 	    WITH(a_place_is_used_again),
 	    WITH(as_many_jobs_as_there_may_be),
 	    WITH(whom_a_job_reaches),
+	    WITH(whom_a_network_can_be_trained_by),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
