@@ -294,7 +294,7 @@ load_open(struct loader *l)
 	if (!e && j->round.policy.buffered)
 		e = store_round_last_measured(l->db, j->id, &j->measured);
 	if (!e && j->work->spec.recipe.local.unit == LOCAL_SIZED)
-		e = tempo_load(&j->work->tempo, l->db, j->id);
+		e = tempo_load(&j->work->tempo, l->db, r);
 	if (e)
 		return e;
 	const struct round_policy policy = engine_terms_policy(j, engine_evaluates(j));

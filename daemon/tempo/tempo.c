@@ -121,20 +121,30 @@ drop_old(struct tempo *t, uint64_t oldest)
 	t->task_count = kept;
 }
 
+/* Who is new in a round is given as much as those who were before a start of the coordinator, whatever was measured since. */
+static uint64_t
+steps_of(
+    struct tempo *t, const struct local_spec *local, const struct tempo_device *d, uint64_t round)
+{
+	static const struct throughput unknown;
+	const double others = throughput_fleet_speed(&t->fleet, round);
+
+	if (d && d->speed.count > 0)
+		return throughput_steps(local, &d->speed, others);
+	return t->newcomers_round == round ? t->newcomers_steps
+					   : throughput_steps(local, &unknown, others);
+}
+
 const struct tempo_task *
 tempo_size(struct tempo *t, const struct local_spec *local, const uint8_t id[32], uint64_t round,
     uint64_t oldest)
 {
-	static const struct throughput unknown;
-
 	drop_old(t, oldest);
 	const struct tempo_task *have = find_task(t, id, round);
 	if (have)
 		return have;
-	const struct tempo_device *d = find_device(t, id);
-	struct tempo_task task = {.round = round,
-	    .steps = throughput_steps(
-		local, d ? &d->speed : &unknown, throughput_fleet_speed(&t->fleet, round))};
+	struct tempo_task task = {
+	    .round = round, .steps = steps_of(t, local, find_device(t, id), round)};
 	memcpy(task.device, id, 32);
 	return put_task(t, &task);
 }
@@ -168,15 +178,21 @@ tempo_forget(struct tempo *t, const uint8_t id[32])
 
 /* --- loading */
 
+struct load {
+	struct tempo *t;
+	const struct store_round *open;
+};
+
 static enum err
 load_speed(void *ctx, const struct store_speed *row)
 {
-	struct tempo *t = ctx;
-	struct tempo_device *d = device(t, row->device);
+	const struct load *l = ctx;
+	struct tempo_device *d = device(l->t, row->device);
 
 	if (!d)
 		return ERR_NOMEM;
 	throughput_note(&d->speed, row->steps, row->seconds);
+	d->newcomer = d->speed.count == 1 && row->at >= l->open->opened_at;
 	return ERR_OK;
 }
 
@@ -195,17 +211,25 @@ load_fleet(struct tempo *t)
 static enum err
 load_task(void *ctx, const struct store_sized *row)
 {
+	const struct load *l = ctx;
+	struct tempo *t = l->t;
 	struct tempo_task task = {.round = row->round, .steps = row->steps, .stored = true};
+	const struct tempo_device *d = find_device(t, row->device);
 
 	memcpy(task.device, row->device, 32);
-	return put_task(ctx, &task) ? ERR_OK : ERR_NOMEM;
+	if (row->round == l->open->round && (!d || d->speed.count == 0 || d->newcomer)) {
+		t->newcomers_round = row->round;
+		t->newcomers_steps = row->steps;
+	}
+	return put_task(t, &task) ? ERR_OK : ERR_NOMEM;
 }
 
 enum err
-tempo_load(struct tempo *t, struct store_db *db, const uint8_t job[16])
+tempo_load(struct tempo *t, struct store_db *db, const struct store_round *open)
 {
-	enum err e = store_speed_each(db, job, load_speed, t);
+	struct load l = {t, open};
+	enum err e = store_speed_each(db, open->job, load_speed, &l);
 
 	e = e ? e : load_fleet(t);
-	return e ? e : store_sized_each(db, job, load_task, t);
+	return e ? e : store_sized_each(db, open->job, load_task, &l);
 }

@@ -12,6 +12,7 @@
 struct tempo_device {
 	uint8_t id[32];
 	struct throughput speed;
+	bool newcomer; /* it was first measured in the round that was open at the start */
 };
 
 struct tempo_task {
@@ -27,11 +28,14 @@ struct tempo {
 	struct tempo_task *tasks; /* sorted by device and round */
 	size_t task_count, task_room;
 	uint64_t oldest; /* tasks of rounds before it are forgotten */
+	/* Of the round that was open at the start: the steps that newcomers were given before it. Round 0: there were none. */
+	uint64_t newcomers_round, newcomers_steps;
 };
 
 void tempo_deinit(struct tempo *t);
-/* Reads a job's rows. */
-ERR_MUST_USE enum err tempo_load(struct tempo *t, struct store_db *db, const uint8_t job[16]);
+/* Reads the rows of a job that has this open round. */
+ERR_MUST_USE enum err tempo_load(
+    struct tempo *t, struct store_db *db, const struct store_round *open);
 /* The device's task of this round: the one that there is, or a new one of as many steps as the device is fast, or as the devices
  * measured before this round are while it was not. Tasks of rounds before `oldest` go. NULL: no memory. Valid until the next call. */
 const struct tempo_task *tempo_size(struct tempo *t, const struct local_spec *local,
