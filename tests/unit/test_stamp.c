@@ -13,7 +13,8 @@
 /* Defaults of new jobs: what a document alone means stays. */
 
 static void
-parse(struct job_spec *job, const char *local, const char *aggregate, struct why *why)
+parse(struct job_spec *job, const char *local, const char *aggregate, const char *round,
+    struct why *why)
 {
 	char text[600];
 	int n = snprintf(text, sizeof(text),
@@ -21,8 +22,8 @@ parse(struct job_spec *job, const char *local, const char *aggregate, struct why
 	    "],"
 	    "\"loss\":\"cross_entropy\"},\"data\":{\"name\":\"d\",\"shape\":[4],\"classes\":2},"
 	    "\"local\":{%s,\"batch\":10,\"optimizer\":{\"name\":\"sgd\",\"rate\":0.1}},"
-	    "\"round\":{\"goal\":2},\"aggregate\":{%s}}",
-	    local, aggregate);
+	    "\"round\":{\"goal\":2%s},\"aggregate\":{%s}}",
+	    local, round, aggregate);
 
 	why->text[0] = '\0';
 	if (job_parse(job, text, (size_t)n, why))
@@ -56,7 +57,7 @@ whose_documents_say_nothing(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		parse(&job, rows[i].local, rows[i].aggregate, &why);
+		parse(&job, rows[i].local, rows[i].aggregate, "", &why);
 		assert_string_equal(why.text, rows[i].why);
 		if (why.text[0])
 			continue;
@@ -65,6 +66,49 @@ whose_documents_say_nothing(void **state)
 		assert_true(job_stamp_is_empty(&stamp) == (rows[i].alone == rows[i].stamped));
 		job_stamp_apply(&job, &stamp);
 		assert_true(job.aggregate.normalise_max == rows[i].stamped);
+		job_deinit(&job);
+	}
+}
+
+/* Buffered rounds normalise only where the document has a word of it. */
+static void
+of_buffered_rounds(void **state)
+{
+	static const struct {
+		const char *local, *aggregate;
+		bool alone, stamped;
+		double most;
+		const char *text;
+	} rows[] = {
+	    {"\"target_s\":30", "", true, false, -1, "{\"aggregate.normalise\":false}"},
+	    {"\"target_s\":30", "\"normalise\":true", true, true, 2,
+		"{\"aggregate.normalise_max\":2}"},
+	    {"\"target_s\":30", "\"normalise_max\":4", true, true, 4, "{}"},
+	    {"\"target_s\":30", "\"normalise\":false", false, false, -1, "{}"},
+	    {"\"epochs\":1", "", false, false, -1, "{}"},
+	    {"\"epochs\":1", "\"normalise\":true", true, true, 2,
+		"{\"aggregate.normalise_max\":2}"},
+	};
+	struct job_spec job;
+	struct why why;
+	struct buf text;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		parse(&job, rows[i].local, rows[i].aggregate, ",\"mode\":\"buffered\"", &why);
+		assert_string_equal(why.text, "");
+		assert_true(job.aggregate.normalise == rows[i].alone);
+		const struct job_stamp stamp = job_stamp_new(&job);
+		job_stamp_apply(&job, &stamp);
+		assert_true(job.aggregate.normalise == rows[i].stamped);
+		assert_true(job.aggregate.normalise_max == rows[i].most);
+		struct json *v = job_stamp_json(&stamp);
+		buf_init(&text, JOB_STAMP_TEXT_MAX);
+		assert_int_equal(json_print(&text, v, false), ERR_OK);
+		assert_string_equal(buf_str(&text), rows[i].text);
+		assert_true(job_stamp_is_empty(&stamp) == (strcmp(rows[i].text, "{}") == 0));
+		buf_deinit(&text);
+		json_free(v);
 		job_deinit(&job);
 	}
 }
@@ -85,6 +129,9 @@ as_text(void **state)
 	    {"{\"aggregate.normalise_max\":1e31}", ERR_INVALID, -1},
 	    {"{\"aggregate.normalise_max\":\"2\"}", ERR_INVALID, -1},
 	    {"{\"aggregate.normalise_max\":2,\"of.tomorrow\":1}", ERR_UNSUPPORTED, -1},
+	    {"{\"aggregate.normalise\":false}", ERR_OK, -1},
+	    {"{\"aggregate.normalise\":true}", ERR_INVALID, -1},
+	    {"{\"aggregate.normalise\":0}", ERR_INVALID, -1},
 	    {"[2]", ERR_INVALID, -1},
 	    {"{", ERR_INVALID, -1},
 	};
@@ -113,6 +160,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(whose_documents_say_nothing),
+	    cmocka_unit_test(of_buffered_rounds),
 	    cmocka_unit_test(as_text),
 	};
 

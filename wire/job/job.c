@@ -201,6 +201,7 @@ read_normalise(struct aggregate_spec *out, const struct recipe *recipe, struct f
 	const bool may =
 	    plain && recipe->local.optimizer.type == OPTIMIZER_SGD && recipe->local.variates == 0;
 
+	out->normalise_given = field_has(aggregate, "normalise");
 	out->normalise =
 	    field_bool(aggregate, "normalise", recipe->local.unit == LOCAL_SIZED && may);
 	out->normalise_max = field_double(aggregate, "normalise_max", 0, JOB_FACTOR_MAX, -1);

@@ -95,6 +95,7 @@ struct aggregate_spec {
 	struct rule_spec rule;
 	struct staleness_spec staleness;
 	bool normalise; /* FedNova: deltas are scaled to the same amount of local work */
+	bool normalise_given; /* a word of the document, and no default */
 	double
 	    normalise_max; /* none by more than this, at least 1; 0: no bound; below 0: no word, and no bound */
 	char optimizer[RECIPE_NAME_MAX]; /* "sgd" */
@@ -195,6 +196,7 @@ void job_deinit(struct job_spec *job);
  * document has no word of them, and in the records of its rounds: a document alone means what it always meant. Text: a JSON object from
  * paths to values. FORMAT.md, "Defaults of new jobs". */
 struct job_stamp {
+	bool normalise_off; /* "normalise" is false; false: nothing of it is noted */
 	double normalise_max; /* below 0: none */
 };
 #define JOB_STAMP_TEXT_MAX 1024

@@ -6,34 +6,54 @@
  * learned, with 2 none did (docs/simulate.md). */
 #define NORMALISE_MAX_NEW 2
 
-static const char normalise_path[] = "aggregate.normalise_max";
+static const char normalise_path[] = "aggregate.normalise";
+static const char most_path[] = "aggregate.normalise_max";
+
+static const struct job_stamp nothing = {.normalise_max = -1};
+
+/* In buffered rounds the fast come again and again, and one delta of a slow device that is multiplied weighs among few: rounds of unlike data
+ * spoil what was learned with any factor, and learn more without (docs/simulate.md). */
+static bool
+leaves_deltas(const struct job_spec *job)
+{
+	return job->round.mode == ROUND_MODE_BUFFERED && !job->aggregate.normalise_given;
+}
 
 struct job_stamp
 job_stamp_new(const struct job_spec *job)
 {
 	const struct aggregate_spec *a = &job->aggregate;
+	struct job_stamp stamp = nothing;
 
-	return (struct job_stamp){
-	    .normalise_max = a->normalise && a->normalise_max < 0 ? NORMALISE_MAX_NEW : -1};
+	if (!a->normalise || a->normalise_max >= 0)
+		return stamp;
+	stamp.normalise_off = leaves_deltas(job);
+	if (!stamp.normalise_off)
+		stamp.normalise_max = NORMALISE_MAX_NEW;
+	return stamp;
 }
 
 void
 job_stamp_apply(struct job_spec *job, const struct job_stamp *stamp)
 {
-	if (stamp->normalise_max >= 0 && job->aggregate.normalise_max < 0)
-		job->aggregate.normalise_max = stamp->normalise_max;
+	struct aggregate_spec *a = &job->aggregate;
+
+	if (stamp->normalise_off && !a->normalise_given)
+		a->normalise = false;
+	if (stamp->normalise_max >= 0 && a->normalise_max < 0)
+		a->normalise_max = stamp->normalise_max;
 }
 
 bool
 job_stamp_is_empty(const struct job_stamp *stamp)
 {
-	return stamp->normalise_max < 0;
+	return job_stamp_equals(stamp, &nothing);
 }
 
 bool
 job_stamp_equals(const struct job_stamp *a, const struct job_stamp *b)
 {
-	return a->normalise_max == b->normalise_max;
+	return a->normalise_off == b->normalise_off && a->normalise_max == b->normalise_max;
 }
 
 struct json *
@@ -41,8 +61,10 @@ job_stamp_json(const struct job_stamp *stamp)
 {
 	struct json *o = json_object();
 
+	if (stamp->normalise_off)
+		json_add_bool(o, normalise_path, false);
 	if (stamp->normalise_max >= 0)
-		json_add_double(o, normalise_path, stamp->normalise_max);
+		json_add_double(o, most_path, stamp->normalise_max);
 	return o;
 }
 
@@ -52,23 +74,41 @@ job_factor_is_bound(double most)
 	return most <= JOB_FACTOR_MAX && (most <= 0 || most >= 1);
 }
 
+static enum err
+read_default(struct job_stamp *out, const struct json *v, struct why *why)
+{
+	bool on = true;
+	double most;
+
+	if (strcmp(json_key(v), normalise_path) == 0) {
+		if (!json_bool(v, &on) || on)
+			return err_set(why, ERR_INVALID, "%s: not false", normalise_path);
+		out->normalise_off = true;
+		return ERR_OK;
+	}
+	if (strcmp(json_key(v), most_path) != 0)
+		return err_set(why, ERR_UNSUPPORTED,
+		    "\"%.40s\": not a default that this version knows", json_key(v));
+	if (!json_double(v, &most) || most < 0 || !job_factor_is_bound(most))
+		return err_set(why, ERR_INVALID, "%s: not a factor", most_path);
+	out->normalise_max = most;
+	return ERR_OK;
+}
+
 enum err
 job_stamp_read(struct job_stamp *out, const struct json *from, struct why *why)
 {
-	double most = -1;
+	struct job_stamp stamp = nothing;
+	enum err e = ERR_OK;
 
-	*out = (struct job_stamp){.normalise_max = -1};
+	*out = nothing;
 	if (from && json_kind(from) != JSON_OBJECT)
 		return err_set(why, ERR_INVALID, "defaults: not an object");
-	for (const struct json *v = from ? json_first(from) : NULL; v; v = json_next(v)) {
-		if (strcmp(json_key(v), normalise_path) != 0)
-			return err_set(why, ERR_UNSUPPORTED,
-			    "\"%.40s\": not a default that this version knows", json_key(v));
-		if (!json_double(v, &most) || most < 0 || !job_factor_is_bound(most))
-			return err_set(why, ERR_INVALID, "%s: not a factor", normalise_path);
-	}
-	out->normalise_max = most;
-	return ERR_OK;
+	for (const struct json *v = from ? json_first(from) : NULL; v && !e; v = json_next(v))
+		e = read_default(&stamp, v, why);
+	if (!e)
+		*out = stamp;
+	return e;
 }
 
 enum err
@@ -76,7 +116,7 @@ job_stamp_parse(struct job_stamp *out, const char *text, size_t len, struct why 
 {
 	struct json *doc = NULL;
 
-	*out = (struct job_stamp){.normalise_max = -1};
+	*out = nothing;
 	if (len > JOB_STAMP_TEXT_MAX)
 		return err_set(why, ERR_LIMIT, "larger than %u bytes", JOB_STAMP_TEXT_MAX);
 	enum err e = json_parse(&doc, text, len, why);
