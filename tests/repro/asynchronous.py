@@ -137,6 +137,8 @@ def slow_ways(goal, selected):
     over = {"goal": selected, "over_select": 1.3}
     buffered = {"mode": "buffered", "goal": goal}
     few = {**buffered, "concurrency": goal}
+    sized = {"target_s": 1, "min_steps": 3, "max_steps": 300}
+    unbounded = {"normalise": True, "normalise_max": 0}
     gentle = {"staleness": {"weight": "constant"}, "server_optimizer": {"name": "sgd", "rate": 0.5}}
     return [
         Way("all", {"goal": 10}),
@@ -148,7 +150,9 @@ def slow_ways(goal, selected):
         Way("buffered, constant, rate 0.5", buffered, gentle, in_time=False),
         Way("buffered, constant, concurrency = goal", few, {"staleness": {"weight": "constant"}}),
         Way("buffered, divide: weights", buffered, {"staleness": {"divide": "weights"}}, in_time=False),
-        Way("buffered, local.target_s", buffered, local={"target_s": 1, "min_steps": 3, "max_steps": 300}),
+        Way("buffered, local.target_s", buffered, local=sized),
+        Way("buffered, local.target_s, normalise", buffered, {"normalise": True}, local=sized, in_time=False),
+        Way("buffered, local.target_s, normalise_max: 0", buffered, unbounded, local=sized, in_time=False),
     ]
 
 
