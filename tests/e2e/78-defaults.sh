@@ -48,9 +48,15 @@ two=$JOB
 [ "$(noted)" = "{}" ] || fleet_fail "noted although the document says it: $(noted)"
 unequal none ', "normalise_max": 0'
 none=$JOB
+# Work by measured speed normalises of itself, but not in new jobs of buffered rounds.
+glyph_job "$FLEET/sized.json" sized 2 3
+sed -i 's/"epochs": 1/"target_s": 1, "min_steps": 2, "max_steps": 40/; s/"goal": 2/"goal": 2, "mode": "buffered", "concurrency": 2/' "$FLEET/sized.json"
+job_submit "$FLEET/sized.json"
+sized=$JOB
+[ "$(noted)" = "{'aggregate.normalise': False}" ] || fleet_fail "noted beside buffered rounds: $(noted)"
 fleet_run few
 fleet_run many
-for JOB in $old $new $two $none; do job_done 60; done
+for JOB in $old $new $two $none $sized; do job_done 60; done
 for word in old new two none; do
 	eval "JOB=\$$word"
 	eval "$word=$(weights $word)"
@@ -71,6 +77,9 @@ for word in old new; do
 done
 grep -q 'defaults.*aggregate.normalise_max.*:2}' "$FLEET/new.record" || fleet_fail "the record does not say it: $(cat "$FLEET/new.record")"
 grep -q 'defaults' "$FLEET/old.record" && fleet_fail "a record of before says it"
+JOB=$sized
+curl_admin "/v1/jobs/$JOB/rounds/3/record" >"$FLEET/sized.record" || fleet_fail "no record"
+grep -q 'defaults.*aggregate.normalise.*:false}' "$FLEET/sized.record" || fleet_fail "the record does not say it: $(cat "$FLEET/sized.record")"
 echo "ok: folded again by the records"
 
 cat >"$FLEET/fleet.conf" <<END
