@@ -115,6 +115,9 @@ look(struct class_folder *f, const char *path, struct stat *st, struct why *why)
 	if (n >= 0 && errno == ENOENT)
 		return err_set(why, ERR_INVALID,
 		    "%.160s: a symbolic link to %.60s, which is not there", path, to);
+	if (n >= 0)
+		return err_set(why, ERR_INVALID, "%.160s: a symbolic link to %.60s: %s", path, to,
+		    strerror(errno));
 	return err_errno(why, "look at %s", path);
 }
 

@@ -119,6 +119,11 @@ class Pictures(unittest.TestCase):
         done = self.pack()
         self.assertEqual(done.returncode, 6, done.stderr)
         self.assertIn("set/a/broken.png: a symbolic link to nowhere.png, which is not there", done.stderr)
+        os.unlink(self.path("set/a/broken.png"))
+        os.symlink("round.png", self.path("set/a/round.png"))
+        done = self.pack()
+        self.assertEqual(done.returncode, 6, done.stderr)
+        self.assertIn("set/a/round.png: a symbolic link to round.png: Too many levels of symbolic links", done.stderr)
 
 
 if __name__ == "__main__":
