@@ -30,6 +30,8 @@ class Evaluation(tasks.Task):
             return self.submit(metrics=metrics)
         if loss is None and accuracy is None:
             raise ValueError("nothing was evaluated: give loss or accuracy, or call task.step(loss, n) for each batch")
+        if examples is not None and examples < 1:
+            raise ValueError("examples is %s, and must be at least 1" % examples)
         count = examples if examples is not None else self._passed or max(1, self._facts.examples)
         # Each may be a tensor that still lies on its device.
         return self.submit(

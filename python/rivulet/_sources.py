@@ -204,7 +204,8 @@ class LibraryHand(Hand):
             seconds=facts.seconds,
             batch=facts.batch,
             deadline=time.monotonic() + facts.deadline_s,
-            examples=source.handle.share_count(source.count, 0),
+            # A set of its own is measured as it is: no share of it is kept apart for evaluation.
+            examples=source.count if source.evaluates else source.handle.share_count(source.count, 0),
             most=self._most(source, facts.validation),
         )
         tensors = facts.tensors[: facts.tensor_count]
@@ -292,7 +293,7 @@ class LibrarySource(Source):
         signals: Signals,
         figures: bool = False,
     ) -> None:
-        self.signals, self.count = signals, examples
+        self.signals, self.count, self.evaluates = signals, examples, data is None
         bits = sum(1 << KINDS.index(kind) for kind in set(kinds))
         with signals.blocking():
             self.handle = _library.Handle(home, config, trainer, data, examples, bits, signals.cancelled, _tell)

@@ -36,13 +36,19 @@ for task in rivulet.tasks("counter", "numbers", 1, home=sys.argv[1]):
 # Its central set is what the number should be: 3. After that the model is bad, and from 90 on no number.
 EVALUATOR = """
 import sys, rivulet
-for task in rivulet.evaluations("counter", home=sys.argv[1]):
+for task in rivulet.evaluations("counter", examples=50, home=sys.argv[1]):
     with task:
         w = float(task.tensors["w"][0])
         print("model", w, "of round", task.round, "recipe", sorted(task.recipe), flush=True)
         if w >= 90:
             task.report(loss=float("nan"))
         else:
+            for wrong in (dict(examples=0, loss=1.0), dict(examples=-3, loss=1.0), dict(examples=5)):
+                try:
+                    task.report(**wrong)
+                    raise SystemExit("%s was taken" % wrong)
+                except ValueError as e:
+                    assert "at least 1" in str(e) or "nothing was evaluated" in str(e), e
             taken = task.report(loss=abs(w - 3), accuracy=max(0, 1 - abs(w - 3) / 10), metrics={"distance": abs(w - 3)})
             print("taken", taken, flush=True)
 """
@@ -109,13 +115,19 @@ class Central(unittest.TestCase):
     def test_figures_of_every_model(self) -> None:
         self.run_evaluator("rater")
         name = self.submit(
-            self.document("figures", {"labels": {"rates": "yes"}}, stop={"rounds": 5, "target": {"accuracy": 0.99}})
+            self.document(
+                "figures",
+                {"labels": {"rates": "yes"}},
+                # What devices keep apart of their data is no matter of a central set.
+                data={"name": "numbers", "classes": 2, "validation": 0.2},
+                stop={"rounds": 5, "target": {"accuracy": 0.99}},
+            )
         )["job"]
         job = self.done(name)
         self.assertEqual((job["state"], job["reason"]), ("done", "target reached"))
         rounds = self.rounds(name)
         self.assertEqual([r["evaluate"]["loss"] for r in rounds], [2, 1, 0])
-        self.assertEqual([r["evaluate"]["examples"] for r in rounds], [1, 1, 1])
+        self.assertEqual([r["evaluate"]["examples"] for r in rounds], [50, 50, 50])
         self.assertTrue(all(r["reports"] == 2 for r in rounds), rounds)
         self.assertEqual((job["metric"]["round"], job["metric"]["accuracy"], job["best"]["round"]), (3, 1, 3))
         # What the evaluator calls so takes the place of what trainers do.
