@@ -1,4 +1,5 @@
 """Why a task is given back: a word, and what a person should read of an exception."""
+import errno
 import os
 import sysconfig
 import traceback
@@ -9,6 +10,7 @@ from . import Error
 TEXT_MAX = 2000  # characters that go with a task given back
 MESSAGE_MAX = 1000  # of these for the exception's message
 LAST = "The third failure in a row: the program ends.\n"
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _PLACES = tuple(os.path.join(sysconfig.get_paths()[name], "") for name in ("stdlib", "platstdlib"))
 
@@ -66,5 +68,7 @@ def reason_of(error: Optional[BaseException], last: bool = False) -> Tuple[str, 
     if isinstance(error, Error) and error.code == "no-figures":
         return error.code, text
     if isinstance(error, Error) and error.code == "io":
-        return "disk-full" if "No space left" in str(error) else "disk-failed", text
+        return "disk-full" if any(os.strerror(n) in str(error) for n in _FULL) else "disk-failed", text
+    if isinstance(error, OSError) and error.errno in _FULL:
+        return "disk-full", text
     return "trainer-failed", text

@@ -1,4 +1,5 @@
 """Scripts that an agent starts: for one directory, or for good on two descriptors. The agent here is this test."""
+import errno
 import json
 import os
 import select
@@ -27,6 +28,8 @@ for task in rivulet.tasks(trainer="t", data="d", examples=10, home="/nowhere"):
         assert x.dtype == "float32" and x.shape == (20, 1, 2, 2), x.shape
         if "raise" in task.params:
             raise KeyError("raised on purpose")
+        if "errno" in task.params:
+            raise OSError(task.params["errno"], os.strerror(task.params["errno"]))
         if "deep" in task.params:
             import json
             json.loads("{" + "x" * task.params["deep"])
@@ -175,6 +178,10 @@ class Once(Agent):
         self.assertEqual(abort["reason"], "trainer-failed")
         self.assertTrue(abort["text"].endswith("KeyError: 'raised on purpose'\n"), abort)
         self.assertIn("raised on purpose", said)
+        for number, word in ((errno.ENOSPC, "disk-full"), (errno.EDQUOT, "disk-full"), (errno.ENOENT, "trainer-failed")):
+            name = "errno-%d" % number
+            self.run_script(self.task(name, errno=number))
+            self.assertEqual(self.report(name)["abort"]["reason"], word)
         self.run_script(self.task("leaves", leave=1))
         self.assertEqual(self.report("leaves")["abort"]["reason"], "trainer-failed")
         self.run_script(self.task("aborts", reason="no-gpu"))

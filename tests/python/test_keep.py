@@ -6,6 +6,7 @@ import glob
 import json
 import math
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -117,6 +118,22 @@ class File(unittest.TestCase):
             with self.assertRaises(rivulet.Error) as caught:
                 _state.load(data)
             self.assertEqual(caught.exception.code, "corrupt")
+
+    def test_no_room(self) -> None:
+        """A disk that is full costs the state alone: the task goes on, and what was written of it is gone."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "keep.safetensors")
+            _state.write(path, 1, 1 << 20)
+            limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+            try:
+                with self.assertRaisesRegex(rivulet.Error, "cannot be written: .*File too large") as caught:
+                    _state.write(path, numpy.zeros(1 << 16, "f4"), 1 << 20)
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+            self.assertEqual((caught.exception.code, os.listdir(folder)), ("io", ["keep.safetensors"]))
+            with open(path, "rb") as f:
+                self.assertEqual(_state.load(f.read()), 1)
 
 
     def test_what_cannot_be_written(self) -> None:
