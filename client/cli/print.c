@@ -1,6 +1,7 @@
 #include "print.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -147,16 +148,28 @@ cmd_print_cell(struct cmd_table *t, const char *fmt, ...)
 	shown_clean(cell);
 }
 
+/* Letters of units alone do not make a name; that of an exponent does, unless the whole cell is a number. */
+static bool
+is_numeric(const char *cell)
+{
+	char *end = NULL;
+
+	if (cell[strspn(cell, "-0123456789./%smhdKMGT")] == '\0')
+		return true;
+	if (!isdigit((unsigned char)cell[*cell == '-']))
+		return false;
+	strtod(cell, &end);
+	return *end == '\0';
+}
+
 static bool
 column_is_numeric(const struct cmd_table *t, size_t column)
 {
 	size_t rows = t->count / t->columns;
 
-	for (size_t r = 1; r < rows; r++) {
-		const char *cell = t->cells[r * t->columns + column];
-		if (cell[strspn(cell, "-0123456789./%smhdKMGT")] != '\0')
+	for (size_t r = 1; r < rows; r++)
+		if (!is_numeric(t->cells[r * t->columns + column]))
 			return false;
-	}
 	return rows > 1;
 }
 
@@ -211,13 +224,21 @@ cmd_print_count(struct cmd_table *t, const struct json *object, const char *key)
 		cmd_print_cell(t, "-");
 }
 
+const char *
+cmd_print_number(char out[CMD_PRINT_NUMBER_MAX], double v)
+{
+	snprintf(out, CMD_PRINT_NUMBER_MAX, isfinite(v) && fabs(v) >= 1e6 ? "%.4g" : "%.4f", v);
+	return out;
+}
+
 void
 cmd_print_figure(struct cmd_table *t, const struct json *object, const char *key)
 {
+	char number[CMD_PRINT_NUMBER_MAX];
 	double v;
 
 	if (json_double(json_get(object, key), &v) && isfinite(v))
-		cmd_print_cell(t, "%.4f", v);
+		cmd_print_cell(t, "%s", cmd_print_number(number, v));
 	else
 		cmd_print_cell(t, "-");
 }

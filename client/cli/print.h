@@ -48,6 +48,9 @@ void cmd_print_labels(struct cmd_table *t, const struct json *object, const char
 /* "2026-11-22T22:38:05Z", so that nobody has to know the zone of who printed it; "?" for what is no time. */
 #define CMD_PRINT_TIME_MAX 32
 void cmd_print_time(char out[CMD_PRINT_TIME_MAX], double seconds);
+/* Four places, "0.7174"; from a million on four digits, "1e+300", for columns bear no more. Returns out. */
+#define CMD_PRINT_NUMBER_MAX 16
+const char *cmd_print_number(char out[CMD_PRINT_NUMBER_MAX], double v);
 /* How long ago: "5s", "3m", "2h", "4d"; "ahead" was noted by a clock that was wrong, there or here. */
 void cmd_print_age(struct cmd_table *t, const struct json *object, const char *key);
 /* How long until, or how long ago it was over. */

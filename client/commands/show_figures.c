@@ -13,10 +13,11 @@
 static void
 cell_of(struct cmd_table *t, const struct json *list, size_t i)
 {
+	char number[CMD_PRINT_NUMBER_MAX];
 	double v;
 
 	if (json_double(json_at(list, i), &v))
-		cmd_print_cell(t, "%.4f", v);
+		cmd_print_cell(t, "%s", cmd_print_number(number, v));
 	else
 		cmd_print_cell(t, "-");
 }
@@ -55,14 +56,15 @@ print_classes(const struct json *f)
 static void
 print_single(const struct json *f)
 {
+	char number[CMD_PRINT_NUMBER_MAX];
 	double v;
 
 	for (const struct json *o = json_first(f); o; o = json_next(o)) {
 		const char *key = json_key(o);
 		bool count = key && (strcmp(key, "examples") == 0 || strcmp(key, "reports") == 0);
 		if (key && !count && json_double(o, &v))
-			cmd_print_line(
-			    "%-10s %.4f%s", key, v, strcmp(key, "auc") == 0 ? " (estimated)" : "");
+			cmd_print_line("%-10s %s%s", key, cmd_print_number(number, v),
+			    strcmp(key, "auc") == 0 ? " (estimated)" : "");
 	}
 }
 

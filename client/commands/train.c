@@ -214,10 +214,10 @@ add_score(struct json *o, const struct score *s)
 static void
 print_score(const struct score *s)
 {
-	if (isfinite(s->score.loss))
-		cmd_print_part("  %s loss %.4f", s->set, s->score.loss);
-	else
-		cmd_print_part("  %s loss -", s->set);
+	char number[CMD_PRINT_NUMBER_MAX];
+
+	cmd_print_part("  %s loss %s", s->set,
+	    isfinite(s->score.loss) ? cmd_print_number(number, s->score.loss) : "-");
 	if (isfinite(s->score.accuracy))
 		cmd_print_part("  %s accuracy %.4f", s->set, s->score.accuracy);
 }
@@ -228,6 +228,7 @@ report(struct alone *a, uint64_t round, const struct trainer_out *out,
 {
 	const struct finish *f = &out->finish;
 	double loss = messages_report_loss(&out->report.trained, f->loss);
+	char number[CMD_PRINT_NUMBER_MAX];
 
 	if (a->json) {
 		struct json *o = json_object();
@@ -245,7 +246,7 @@ report(struct alone *a, uint64_t round, const struct trainer_out *out,
 	cmd_print_part("%s %llu  examples %llu  steps %llu  loss ",
 	    a->epochs_text ? "epoch" : "round", (unsigned long long)round,
 	    (unsigned long long)f->examples, (unsigned long long)f->steps);
-	printf(isfinite(loss) ? "%.4f" : "-", loss);
+	cmd_print_part("%s", isfinite(loss) ? cmd_print_number(number, loss) : "-");
 	if (isfinite(f->accuracy))
 		printf("  accuracy %.4f", f->accuracy);
 	for (size_t i = 0; i < SCORES && scores[i].set; i++)

@@ -93,7 +93,7 @@ static void
 put_row(struct cmd_table *t, const struct cmd_cells *c, const struct place *p, size_t rank)
 {
 	const struct cmd_cell *cell = p->cell;
-	char value[CMD_PRINT_CELL_MAX];
+	char value[CMD_PRINT_CELL_MAX], number[CMD_PRINT_NUMBER_MAX];
 
 	cmd_print_cell(t, "%zu", rank);
 	cmd_print_cell(t, "%s", cell->name);
@@ -101,7 +101,7 @@ put_row(struct cmd_table *t, const struct cmd_cells *c, const struct place *p, s
 	cmd_print_cell(t, "%s", cmd_cells_name(cell->state));
 	cmd_print_cell(t, "%" PRIu64, cell->rounds);
 	if (cell->best.known) {
-		cmd_print_cell(t, "%.4f", cell->best.value);
+		cmd_print_cell(t, "%s", cmd_print_number(number, cell->best.value));
 		cmd_print_cell(t, "%" PRIu64, cell->best.round);
 	} else {
 		cmd_print_cell(t, "-");

@@ -148,10 +148,9 @@ last_value(const struct series *s)
 static void
 cell(struct cmd_table *t, double v)
 {
-	if (isnan(v))
-		cmd_print_cell(t, "-");
-	else
-		cmd_print_cell(t, "%.4f", v);
+	char number[CMD_PRINT_NUMBER_MAX];
+
+	cmd_print_cell(t, "%s", isnan(v) ? "-" : cmd_print_number(number, v));
 }
 
 static void

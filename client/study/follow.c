@@ -50,10 +50,9 @@ number(const struct json *o, const char *key)
 static void
 print_figure(double v)
 {
-	if (isnan(v))
-		cmd_print_part("%10s", "-");
-	else
-		printf("%10.4f", v);
+	char number[CMD_PRINT_NUMBER_MAX];
+
+	cmd_print_part("%10s", isnan(v) ? "-" : cmd_print_number(number, v));
 }
 
 /* Training figures and those of the evaluation, as `job show` has them. */

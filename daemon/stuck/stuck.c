@@ -30,8 +30,9 @@ static const struct kind {
 	"mend what the reason says; the round is then folded by itself, within a minute"},
     [STUCK_SPOOL_FULL] = {"spool-full", "raise [spool] quota, or stop jobs"},
     [STUCK_NO_EVALUATION] = {"no-evaluation",
-	"give the coordinator the data set of evaluate.data ([data NAME], then reload), devices a "
-	"trainer that evaluates, or start the program of an evaluator"},
+	"as evaluate.by says: \"coordinator\": give it the data set of evaluate.data ([data NAME], "
+	"then reload); \"devices\": give them a trainer that evaluates; \"program\": start the "
+	"evaluator's program, as the device that evaluate names"},
     [STUCK_NO_DEVICES] = {"no-devices",
 	"let devices join (\"rivulet token create\"), or give those that are there what \"select\" "
 	"wants (\"rivulet device set\")"},

@@ -141,6 +141,34 @@ ages(void **state)
 	json_free(v);
 }
 
+/* A figure that somebody else reports is no wider than its column, whatever it is. */
+static void
+figures(void **state)
+{
+	static const char *const heads[] = {"LOSS"};
+	static const double values[] = {0.71741, 999999.5, -1e300, 1234567};
+	struct cmd_table t;
+
+	(void)state;
+	begin();
+	cmd_print_start(&t, heads, 1);
+	for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
+		struct json *v = json_object();
+		json_add_double(v, "loss", values[i]);
+		cmd_print_figure(&t, v, "loss");
+		json_free(v);
+	}
+	cmd_print_figure(&t, NULL, "loss");
+	cmd_print_end(&t);
+	assert_string_equal(end(),
+	    "       LOSS\n"
+	    "     0.7174\n"
+	    "999999.5000\n"
+	    "    -1e+300\n"
+	    "  1.235e+06\n"
+	    "          -\n");
+}
+
 static void
 json(void **state)
 {
@@ -199,6 +227,7 @@ main(void)
 	    cmocka_unit_test(tables_and_lines),
 	    cmocka_unit_test(said),
 	    cmocka_unit_test(ages),
+	    cmocka_unit_test(figures),
 	    cmocka_unit_test(json),
 	    cmocka_unit_test(tensor_names),
 	    cmocka_unit_test(cleaned),
