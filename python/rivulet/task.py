@@ -370,7 +370,8 @@ class Task:
         taken, said = hand.submit(figures, values)
         self._hand = None
         if not taken:
-            _log().warning("task %s: the delta was not taken: %s", self.id, said)
+            what = "report" if self.kind == "evaluate" else "delta"
+            _log().warning("task %s: the %s was not taken: %s", self.id, what, said)
         return taken
 
     def abort(self, reason: str, text: str = "") -> None:
