@@ -158,7 +158,7 @@ try_programs(const struct trainer_offer *t)
 	struct why why = {""};
 
 	for (size_t i = 0; t->home && i < s->trainer_count; i++)
-		if (program_try(s, &s->trainers[i], t->home, &why))
+		if (program_try(s, &s->trainers[i], t->home, NULL, &why))
 			events_emit(t->events, EVENTS_ERROR, "trainer.failed",
 			    EVENTS_PAIRS(EVENTS_S("name", s->trainers[i].name),
 				EVENTS_S("reason", why.text)));

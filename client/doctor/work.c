@@ -73,7 +73,8 @@ static void
 check_trainer(struct cmd_doctor *d, const struct settings_trainer *t)
 {
 	struct why why = {""};
-	enum err e = program_try(d->settings, t, d->home, &why);
+	char above[PATH_MAX];
+	enum err e = program_try(d->settings, t, d->home, above, &why);
 
 	if (e) {
 		cmd_doctor_add(d, "trainer", CMD_DOCTOR_FAULT,
@@ -87,6 +88,11 @@ check_trainer(struct cmd_doctor *d, const struct settings_trainer *t)
 	}
 	cmd_doctor_add(
 	    d, "trainer", CMD_DOCTOR_FINE, 0, NULL, "[trainer %s]: %.150s", t->name, t->exec);
+	if (*above)
+		cmd_doctor_add(d, "trainer", CMD_DOCTOR_NOTE, 0, NULL,
+		    "[trainer %s] cannot list %.100s, for this home lies in it: Python imports no "
+		    "module from there, but from a directory in it",
+		    t->name, above);
 	if (t == settings_find_trainer(d->settings, RECIPE_BUILTIN))
 		check_offer(d);
 }

@@ -433,6 +433,17 @@ cage_deinit(struct cage *c)
 	memset(c, 0, sizeof(*c));
 }
 
+const char *
+cage_above_home(const struct cage *c)
+{
+	for (size_t i = 0; i < c->path_count; i++) {
+		size_t len = strlen(c->paths[i].path);
+		if (strncmp(c->home, c->paths[i].path, len) == 0 && c->home[len] == '/')
+			return c->paths[i].path;
+	}
+	return NULL;
+}
+
 bool
 cage_find(char out[PATH_MAX], const char *program, const char *path)
 {

@@ -35,6 +35,9 @@ ERR_MUST_USE enum err cage_prepare(
 /* ERR_DENIED for a path of `read` or `write` that is the agent's own, ERR_INVALID for one that is not absolute. */
 ERR_MUST_USE enum err cage_init(struct cage *c, const struct cage_options *o, struct why *why);
 void cage_deinit(struct cage *c);
+/* A directory among those that it is allowed which has the agent's home in it: what lies there may be opened by its name, and the
+ * directory itself not be listed, so Python imports nothing from it. NULL: none. */
+const char *cage_above_home(const struct cage *c);
 /* Where execvp finds the program in a PATH (NULL: its default); false if nowhere. */
 bool cage_find(char out[PATH_MAX], const char *program, const char *path);
 

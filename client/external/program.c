@@ -143,7 +143,7 @@ try_words(const char *const *argv, const char *place, struct why *why)
 
 enum err
 program_try(const struct settings *settings, const struct settings_trainer *trainer,
-    const char *home, struct why *why)
+    const char *home, char above[PATH_MAX], struct why *why)
 {
 	const char *argv[PROGRAM_WORDS_MAX + 1];
 	const char *place = ini_notes_place(&settings->notes, trainer->exec, INI_LAST);
@@ -165,6 +165,9 @@ program_try(const struct settings *settings, const struct settings_trainer *trai
 	e = cage_init(&cage, &options, &inner);
 	if (e)
 		return err_set(why, e, "%s%.150s", place, inner.text);
+	const char *dir = cage_above_home(&cage);
+	if (above)
+		snprintf(above, PATH_MAX, "%s", dir ? dir : "");
 	cage_deinit(&cage);
 	return ERR_OK;
 }

@@ -43,9 +43,11 @@ ERR_MUST_USE enum err program_run(struct child_result *out, const struct program
     const struct program_run *run, struct why *why);
 
 /* Could it be run? ERR_INVALID: its words cannot be split, a script among them is no whole path, or a path among read and write is none;
- * ERR_NOTFOUND: the program is not there, or a file that its words name by a whole path. `why` begins with the place in the settings. */
+ * ERR_NOTFOUND: the program is not there, or a file that its words name by a whole path. `why` begins with the place in the settings.
+ * above: NULL, or takes what cage_above_home says, "" for nothing. */
 ERR_MUST_USE enum err program_try(const struct settings *settings,
-    const struct settings_trainer *trainer, const char *home, struct why *why);
+    const struct settings_trainer *trainer, const char *home, char above[PATH_MAX],
+    struct why *why);
 /* What this kernel lacks to confine programs, in words; NULL: nothing. */
 const char *program_unconfined(void);
 /* Of the program and the scripts that exec names: another after one was changed or replaced. 0: one is not there. */

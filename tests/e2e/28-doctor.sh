@@ -260,7 +260,14 @@ says "scripts that will not be found" 3 "FAULT *trainer .*trainer torch.exec: .*
 : >"$FLEET/no.py"
 sed -i "s| near.py| $FLEET/no.py --lr=0.1 org/model|" "$FLEET/bad/rivulet.conf"
 doctor "$FLEET/bad" --offline
-says "scripts that are there" 0 "ok *trainer .*trainer torch" "ok *trainer .*trainer near"
+says "scripts that are there" 0 "ok *trainer .*trainer torch" "ok *trainer .*trainer near" \
+	"note *trainer .*trainer near. cannot list $FLEET, for this home lies in it"
+mkdir "$FLEET/scripts"
+mv "$FLEET/no.py" "$FLEET/scripts"
+sed -i "s|$FLEET/no.py|$FLEET/scripts/no.py|" "$FLEET/bad/rivulet.conf"
+doctor "$FLEET/bad" --offline
+says "scripts apart from the home" 0 "ok *trainer .*trainer near"
+case $SAID in *"cannot list"*) fleet_fail "a directory without the home is said to have it: $SAID" ;; esac
 copy bad
 printf '[trainer builtin]\nexec = /bin/sh -c "echo no gadget >&2; exit 3"\n' >>"$FLEET/bad/rivulet.conf"
 doctor "$FLEET/bad" --offline

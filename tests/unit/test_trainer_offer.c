@@ -254,7 +254,7 @@ test_try(void **state)
 	assert_int_equal(settings_parse(&s, "t.conf", text, strlen(text), &why), ERR_OK);
 	for (size_t i = 0; i < s->trainer_count; i++) {
 		why.text[0] = '\0';
-		enum err e = program_try(s, &s->trainers[i], NULL, &why);
+		enum err e = program_try(s, &s->trainers[i], NULL, NULL, &why);
 		assert_int_equal(e != ERR_OK, i > 0);
 		assert_string_equal(why.text, said[i]);
 	}
