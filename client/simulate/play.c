@@ -226,6 +226,23 @@ happen(struct simulate_play *p, struct why *why)
 	return ERR_OK;
 }
 
+/* Why a round got too few reports: what the first device that gave up said, or that some are away. */
+static struct why
+lack(const struct simulate_play *p)
+{
+	const struct fleet *f = p->shop.fleet;
+	struct why why = p->out->first;
+	size_t away = 0;
+
+	for (size_t i = 0; f->comes_and_goes && i < f->count; i++)
+		away += !fleet_is_there(f, i, p->us);
+	if (!why.text[0] && away > 0)
+		err_set(&why, ERR_OK,
+		    "%zu of %zu devices are away in this hour, as their \"available\" was drawn",
+		    away, f->count);
+	return why;
+}
+
 static void
 look(struct simulate_play *p)
 {
@@ -238,9 +255,10 @@ look(struct simulate_play *p)
 	if (p->us <= p->progress_us || p->us - p->progress_us <= patience)
 		return;
 	simulate_play_abandon(p);
+	const struct why why = lack(p);
 	simulate_play_end(p, SIMULATE_STUCK, "round %llu never got its %u reports%s%s",
-	    (unsigned long long)p->number, p->round.policy.quorum,
-	    p->out->first.text[0] ? ": " : "", p->out->first.text);
+	    (unsigned long long)p->number, p->round.policy.quorum, why.text[0] ? ": " : "",
+	    why.text);
 }
 
 static enum err

@@ -95,6 +95,11 @@ run 4 "$RIVULET" train "$FLEET/adam.json" --config "$FLEET/alone.conf" --plan
 says "more memory than memory_bytes"
 run 4 "$RIVULET" job plan "$FLEET/adam.json" --devices 10 --config "$FLEET/alone.conf"
 says "^cannot run:  *memory"
+# Devices that are hardly ever there: what keeps the rounds is named.
+sed -i '/limits/d; /memory_bytes/d' "$FLEET/alone.conf"
+printf 'name,count,available\nrare,4,0.001\n' >"$FLEET/rare.csv"
+run 4 "$RIVULET" job plan "$FLEET/small.json" --fleet "$FLEET/rare.csv" --config "$FLEET/alone.conf"
+says "^cannot run:  *rounds: round 1 never got its 4 reports: 4 of 4 devices are away in this hour"
 
 # --- what cannot run, and that nothing was submitted by asking
 jobs=$(curl_admin /v1/jobs | pick 'len(d["jobs"])')
