@@ -43,7 +43,7 @@ _HOMES = {
     "local_model": "_personal",
     "preset": "presets",
 }
-_MODULES = ("convert", "flower", "lightning", "transformers")  # for those who have the packages
+_MODULES = ("convert", "data", "flower", "lightning", "safetensors", "transformers")
 
 
 class Error(Exception):

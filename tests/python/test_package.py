@@ -36,6 +36,9 @@ class Package(unittest.TestCase):
         said = python("import rivulet\nprint(rivulet.__version__, rivulet.Stop.GO_ON == 0)\nrivulet.nothing")
         self.assertEqual(said.stdout, version() + " True\n")
         self.assertIn("has no attribute 'nothing'", said.stderr)
+        # As the pages name them, without an import of their own.
+        said = python("import rivulet\nprint(rivulet.safetensors.save.__name__, rivulet.data.__name__)")
+        self.assertEqual(said.stdout, "save rivulet.data\n", said.stderr)
 
     def test_without_the_library(self) -> None:
         code = "import rivulet\ntry: next(iter(rivulet.tasks('a', 'b', 1)))\nexcept rivulet.Error as e: print(e.code, e)"
