@@ -1,7 +1,9 @@
 """Files that appear whole or not at all."""
+import contextlib
 import errno
 import os
 import stat
+from typing import Any, Iterable
 
 
 def put(part: str, path: str) -> None:
@@ -15,3 +17,18 @@ def put(part: str, path: str) -> None:
     if of_process or not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
         raise OSError(errno.EINVAL, "no regular file", path)
     os.replace(part, path)
+
+
+def write(path: str, pieces: Iterable[Any]) -> None:
+    """Bytes one after the other as a file. OSError: it cannot be written, and nothing of it is left, for on a full disk
+    the report that says so wants the room."""
+    part = path + ".part"
+    try:
+        with open(part, "wb") as f:
+            for piece in pieces:
+                f.write(piece)
+        put(part, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(part)
+        raise

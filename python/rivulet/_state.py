@@ -3,15 +3,13 @@
 Tensors lie in it by name; all else is the JSON text ``__metadata__.state``, where {"$torch": name} or {"$numpy": name}
 stands for a tensor, and {"$tuple": [...]}, {"$dict": [[key, value], ...]}, {"$float": "nan"} for what JSON has not.
 """
-import contextlib
 import json
 import math
-import os
 import struct
 import sys
 from typing import Any, Dict, Mapping, Optional, Set, Tuple
 
-from . import Error, safetensors
+from . import Error, _files, safetensors
 
 HEADER_MAX = 1 << 20  # of a model file, as an agent reads it
 TENSORS_MAX = 4096
@@ -105,13 +103,8 @@ def write(path: str, state: Any, room: int) -> None:
         text = "a state of %d bytes, and there is room for %d (the device's kept_bytes)" % (len(data), room)
         raise Error(text, "limit")
     try:
-        with open(path + ".part", "wb") as f:
-            f.write(data)
-        os.replace(path + ".part", path)
+        _files.write(path, [data])
     except OSError as e:
-        # What is written next may need its room.
-        with contextlib.suppress(OSError):
-            os.unlink(path + ".part")
         raise Error("what is to be kept cannot be written: %s" % e, "io") from e
 
 

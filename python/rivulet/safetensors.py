@@ -5,7 +5,7 @@ import os
 import struct
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
-from ._files import put
+from . import _files
 
 HEADER_MAX = 16 << 20
 TENSORS_MAX = 65536
@@ -191,13 +191,4 @@ def save(path: str, tensors: Mapping[str, Any], metadata: Optional[Mapping[str, 
 
     ValueError: a type that the format does not have; OSError: it cannot be written.
     """
-    pieces = _pieces(tensors, metadata)
-    try:
-        with open(path + ".part", "wb") as f:
-            for piece in pieces:
-                f.write(piece)
-        put(path + ".part", path)
-    except BaseException:
-        if os.path.exists(path + ".part"):
-            os.unlink(path + ".part")
-        raise
+    _files.write(path, _pieces(tensors, metadata))

@@ -135,7 +135,6 @@ class File(unittest.TestCase):
             with open(path, "rb") as f:
                 self.assertEqual(_state.load(f.read()), 1)
 
-
     def test_what_cannot_be_written(self) -> None:
         """Is an Error like any other, so that a loop that catches those loses no training."""
         with tempfile.TemporaryDirectory() as folder:

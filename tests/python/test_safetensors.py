@@ -1,6 +1,7 @@
 """rivulet.safetensors: what is written is read again, and no file from outside gets further than its header."""
 import json
 import os
+import resource
 import stat
 import struct
 import tempfile
@@ -59,6 +60,17 @@ class Files(unittest.TestCase):
             safetensors.save(self.path, {"a": numpy.ones(3, "f4")})
         self.assertEqual(os.listdir(self.folder.name), ["model"])
         self.assertTrue(stat.S_ISFIFO(os.stat(self.path).st_mode))
+
+    def test_no_room(self) -> None:
+        """Nothing is left of a file that could not be written: on a full disk the task's report wants that room."""
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+        try:
+            with self.assertRaises(OSError):
+                safetensors.save(self.path, {"w": numpy.zeros(1 << 16, "f4")})
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        self.assertEqual(os.listdir(self.folder.name), [])
 
     def test_private(self) -> None:
         safetensors.save(self.path, {"a": numpy.ones(3, "f4")})
