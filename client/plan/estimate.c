@@ -45,6 +45,20 @@ cannot(struct plan_estimate *e, const char *fmt, ...)
 	va_end(ap);
 }
 
+static void __attribute__((format(printf, 2, 3)))
+warn(struct plan_estimate *e, const char *fmt, ...)
+{
+	char text[PLAN_PROBLEM_TEXT];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (!e->warnings)
+		e->warnings = json_array();
+	json_push(e->warnings, json_new_string(text));
+}
+
 /* --- the document */
 
 static enum err
@@ -435,6 +449,9 @@ play(struct making *m, struct why *why)
 	enum err e = plan_playout_play(&out->playout, &want, why);
 	if (!e && (out->playout.stuck || out->playout.played == 0))
 		cannot(out, "rounds: %s", out->playout.reason);
+	else if (!e && out->playout.waits > 0)
+		warn(out, "rounds may wait: in %u of %u draws of who is there %s",
+		    out->playout.waits, out->playout.waits + 1, out->playout.reason);
 	return e;
 }
 
@@ -444,10 +461,8 @@ warn_alone(struct plan_estimate *out)
 {
 	const char *warning = recipe_warning(&out->job.recipe);
 
-	if (!warning)
-		return;
-	out->warnings = json_array();
-	json_push(out->warnings, json_new_string(warning));
+	if (warning)
+		warn(out, "%s", warning);
 }
 
 static enum err

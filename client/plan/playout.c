@@ -97,9 +97,12 @@ rounds_to_play(const struct job_spec *job)
 	return most < PLAN_PLAYOUT_ROUNDS ? most : PLAN_PLAYOUT_ROUNDS;
 }
 
-enum err
-plan_playout_play(struct plan_playout *out, const struct plan_playout_want *want, struct why *why)
+/* With the nth draw of the fleet. */
+static enum err
+play_once(
+    struct plan_playout *out, const struct plan_playout_want *want, unsigned n, struct why *why)
 {
+	struct fleet fleet = *want->fleet;
 	struct taking taking = {.out = out};
 	struct simulate_result result;
 	const struct simulate_options options = {
@@ -109,7 +112,7 @@ plan_playout_play(struct plan_playout *out, const struct plan_playout_want *want
 		.settings = want->settings,
 		.init = want->init,
 		.threads = 1},
-	    .fleet = want->fleet,
+	    .fleet = &fleet,
 	    .data = settings_find_data(want->settings, want->job->recipe.data.name),
 	    .jobs = 1,
 	    .rounds = rounds_to_play(want->job),
@@ -119,6 +122,7 @@ plan_playout_play(struct plan_playout *out, const struct plan_playout_want *want
 	    .context = &taking,
 	};
 
+	fleet.seed += n;
 	*out = (struct plan_playout){.rounds = 0};
 	enum err e = simulate_refuse(&options, why);
 	if (e)
@@ -133,6 +137,25 @@ plan_playout_play(struct plan_playout *out, const struct plan_playout_want *want
 	if (!e && !out->stuck)
 		take_result(out, want, &result);
 	simulate_result_deinit(&result);
+	return e;
+}
+
+enum err
+plan_playout_play(struct plan_playout *out, const struct plan_playout_want *want, struct why *why)
+{
+	const unsigned draws = want->fleet->comes_and_goes ? PLAN_PLAYOUT_DRAWS : 1;
+	char reason[sizeof(out->reason)] = "";
+	enum err e = play_once(out, want, 0, why);
+
+	for (unsigned i = 1; i < draws && !e && out->stuck; i++) {
+		if (!reason[0])
+			snprintf(reason, sizeof(reason), "%s", out->reason);
+		plan_playout_deinit(out);
+		e = play_once(out, want, i, why);
+		out->waits = i;
+	}
+	if (reason[0])
+		snprintf(out->reason, sizeof(out->reason), "%s", reason);
 	return e;
 }
 

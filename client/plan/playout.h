@@ -10,6 +10,8 @@
  */
 #define PLAN_PLAYOUT_TASKS 100000u /* played at most, about */
 #define PLAN_PLAYOUT_ROUNDS 1000u
+/* Who is there is drawn: a play that a few draws break off, and another does not, is one that waits now and then. */
+#define PLAN_PLAYOUT_DRAWS 8u
 
 struct plan_playout {
 	uint64_t
@@ -20,8 +22,9 @@ struct plan_playout {
 	double seconds, device_seconds, wasted_seconds;
 	double *round_seconds; /* of each, ascending */
 	double reports_share; /* of the devices, that are in a model at all */
-	bool stuck; /* no round begins, or none comes to an end, and reason says why */
-	char reason[256];
+	bool stuck; /* no round begins, or none comes to an end, in any draw */
+	unsigned waits; /* so many draws broke off before the one that this is of */
+	char reason[256]; /* why the first of them did */
 };
 
 struct plan_playout_want {
