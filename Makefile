@@ -4,12 +4,13 @@
 CFLAGS  ?= -O2 -g
 PREFIX  ?= /usr/local
 CRYPTO  ?= mbedtls
-VERSION := 1.0
+# The release; which build of it base/core/version says.
+VERSION := $(shell sed -n 's/^.define VERSION_RELEASE "\(.*\)"/\1/p' base/core/version.h)
 comma   := ,
 BUILD   ?= build/$(CRYPTO)$(if $(filter clang%,$(CC)),-clang)$(if $(SAN),-$(subst $(comma),-,$(SAN)))$(if $(FAULTS),-faults)
 
 # getconf: files of more than 2 GiB, and inodes beyond 32 bits, where a long has 32.
-STD  := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DRIVULET_VERSION='"$(VERSION)"' -ffp-contract=off -fno-math-errno -pthread \
+STD  := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -ffp-contract=off -fno-math-errno -pthread \
         $(if $(FAULTS),-DRIVULET_FAULTS)
 HARD := -fPIC -fno-semantic-interposition -fvisibility=hidden
 # Those of these that the compiler takes without a word are used, the last of a kind; a comma joins words that go together.
@@ -194,6 +195,14 @@ $(BUILD)/%.o: %.c Makefile | $(BUILD)/headers $(BUILD)/hardening
 # (nobody asks which exceptions floating point raised). With sanitizers it does not: they forbid most of what it would do.
 $(BUILD)/model/%.o $(BUILD)/aggregator/%.o $(BUILD)/wire/codec/%.o $(BUILD)/tests/tools/bench_fold.o: EXTRA := $(if $(SAN),,-O3) -fno-trapping-math
 
+# One object knows which build this is, and is made again when that has changed.
+$(BUILD)/version: FORCE
+	@mkdir -p $(@D)
+	@base/core/version $(VERSION) >$@.new; if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+$(BUILD)/base/core/version.o: $(BUILD)/version
+$(BUILD)/base/core/version.o: EXTRA = -DVERSION_BUILD="\"$$(cat $(BUILD)/version)\""
+.PHONY: FORCE
+
 # Archives in link order: users before the used.
 stack = $(foreach d,$(1),$(foreach r,$(call reverse,$(call rooms,$d)),$(call archive,$r)))
 link  = $(if $(V),,@echo "LINK  $@";) $(CC) $(SANF) $(LINK) $(LDFLAGS) $(1) -o $@
@@ -272,7 +281,7 @@ shims: $(SHIMS)
 
 # The Python package as a file for pip; needs nothing but python3.
 wheel:
-	$(Q)python3 python/wheel.py $(VERSION) dist
+	$(Q)python3 python/wheel.py $$(base/core/version $(VERSION)) dist
 .PHONY: wheel
 
 # What needs PyTorch, Flower and other packages of PyPI, in an environment of its own that is kept, see tests/python/pypi/run.

@@ -16,6 +16,7 @@
 #include "gemm_choice.h"
 #include "hash.h"
 #include "hex.h"
+#include "version.h"
 
 #define LINE_ROOM 256
 #define WAIT_MS 2000 /* for another process that measures, which takes a fiftieth of it */
@@ -86,7 +87,7 @@ say_head(struct text *t, bool given)
 	char blas[LINE_ROOM];
 
 	gemm_choice_blas(blas, sizeof(blas));
-	say(t, "rivulet kernels 1\nversion %s\nvectors %s\n", RIVULET_VERSION,
+	say(t, "rivulet kernels 1\nversion %s\nvectors %s\n", version_text(),
 	    gemm_choice_vectors());
 	say_cpu(t);
 	if (!given)

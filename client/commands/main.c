@@ -3,6 +3,7 @@
 
 #include "cmd.h"
 #include "messages.h"
+#include "version.h"
 
 struct command {
 	const char *name;
@@ -62,7 +63,7 @@ main(int argc, char **argv)
 		return CMD_OK;
 	}
 	if (strcmp(name, "--version") == 0) {
-		printf("rivulet %s (protocol %d)\n", RIVULET_VERSION, MESSAGES_PROTOCOL);
+		printf("rivulet %s (protocol %d)\n", version_text(), MESSAGES_PROTOCOL);
 		return CMD_OK;
 	}
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)

@@ -12,6 +12,7 @@
 #include "json.h"
 #include "machine.h"
 #include "send.h"
+#include "version.h"
 
 #define ANSWER_MAX (1u << 20)
 #define OFFER_MAX (256u << 10)
@@ -94,7 +95,7 @@ ask_offer(struct rivulet *r, const struct rivulet_options *options, struct why *
 
 	if (!o)
 		return err_set(why, ERR_NOMEM, "no memory for an offer");
-	snprintf(o->agent, sizeof(o->agent), "%s", RIVULET_VERSION);
+	snprintf(o->agent, sizeof(o->agent), "%s", version_text());
 	o->protocol = MESSAGES_PROTOCOL;
 	machine_id(o->machine);
 	o->memory_bytes = device_memory(r);

@@ -20,6 +20,7 @@
 #include "scaffold.h"
 #include "shard.h"
 #include "training.h"
+#include "version.h"
 
 #define FNV_BASIS 0xcbf29ce484222325u
 #define FNV_PRIME 0x100000001b3u
@@ -452,7 +453,7 @@ rivulet_name(const struct rivulet *r)
 const char *
 rivulet_version(void)
 {
-	return RIVULET_VERSION;
+	return VERSION_RELEASE;
 }
 
 const char *

@@ -216,6 +216,7 @@ const char *rivulet_error_name(int error);
 /* Device id in hex and the name it joined with. */
 const char *rivulet_device(const struct rivulet *r);
 const char *rivulet_name(const struct rivulet *r);
+/* The release of the library, as in rivulet.pc: "1.1.0". Which build it is the programs say (--version). */
 const char *rivulet_version(void);
 
 /* Of the sizes and offsets of this header's structs: who calls the library without a compiler compares it. */

@@ -15,6 +15,7 @@
 #include "file.h"
 #include "hash.h"
 #include "num.h"
+#include "version.h"
 
 #define ANSWER_MAX (1u << 20)
 #define CONNECT_TIMEOUT_S 20.0
@@ -281,8 +282,10 @@ set_times(struct transport *t, const struct transport_request *r)
 static CURLcode
 set_all(struct transport *t, const struct transport_request *r, struct curl_slist *headers)
 {
+	char agent[64];
 	CURLcode rc = set_trust(t);
 
+	snprintf(agent, sizeof(agent), "rivulet/%s", version_text());
 	if (rc == CURLE_OK)
 		rc = set_body(t, r);
 	if (rc == CURLE_OK)
@@ -292,7 +295,7 @@ set_all(struct transport *t, const struct transport_request *r, struct curl_slis
 	SET(CURLOPT_URL, r->url);
 	SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	SET(CURLOPT_PROTOCOLS_STR, "http,https");
-	SET(CURLOPT_USERAGENT, "rivulet/" RIVULET_VERSION);
+	SET(CURLOPT_USERAGENT, agent);
 	/* A wish: after a name that could not be resolved libcurl 7.88 holds on to a buffer and refuses another size. */
 	(void)curl_easy_setopt(t->curl, CURLOPT_BUFFERSIZE, 128L << 10);
 	SET(CURLOPT_NOPROGRESS, 0L);

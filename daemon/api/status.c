@@ -14,6 +14,7 @@
 #include "server.h"
 #include "spool.h"
 #include "tls.h"
+#include "version.h"
 #include "views.h"
 
 void
@@ -237,7 +238,7 @@ api_status(struct exchange *x)
 
 	registry_report(s->registry, &devices);
 	server_report(s->server, &server);
-	json_add_string(v, "version", RIVULET_VERSION);
+	json_add_string(v, "version", version_text());
 	json_add_string(v, "backend", tls_backend());
 	json_add_u64(v, "incarnation", s->incarnation);
 	json_add_seconds(v, "started_at", s->started_at);

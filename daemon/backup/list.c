@@ -11,6 +11,7 @@
 #include "clock.h"
 #include "file.h"
 #include "hex.h"
+#include "version.h"
 
 #define VERSION 1
 
@@ -21,7 +22,7 @@ backup_list_new(uint64_t incarnation, bool keys)
 
 	json_add_string(list, "rivulet", "backup");
 	json_add_u64(list, "version", VERSION);
-	json_add_string(list, "made_by", RIVULET_VERSION);
+	json_add_string(list, "made_by", version_text());
 	json_add_u64(list, "made_at", (uint64_t)clock_wall());
 	json_add_u64(list, "incarnation", incarnation);
 	json_add_bool(list, "keys", keys);

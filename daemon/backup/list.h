@@ -11,7 +11,7 @@
  * MANIFEST.json of a backup: what files it has, with length and SHA-256 each. It is written last, so a directory that has
  * one is a whole backup. The first start from a restored directory removes it.
  *
- *   {"rivulet": "backup", "version": 1, "made_by": "1.0", "made_at": Unix seconds, "incarnation": n, "keys": bool,
+ *   {"rivulet": "backup", "version": 1, "made_by": "1.1.0+...", "made_at": Unix seconds, "incarnation": n, "keys": bool,
  *    "files": [{"name": "models/<id>", "bytes": n, "sha256": hex}, ...]}
  */
 #define BACKUP_LIST_NAME "MANIFEST.json"

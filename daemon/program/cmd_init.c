@@ -15,6 +15,7 @@
 #include "messages.h"
 #include "rng.h"
 #include "store.h"
+#include "version.h"
 
 #define NAMES_MAX X509_NAMES_MAX
 #define DATABASE "rivulet.db"
@@ -79,7 +80,7 @@ put_first(struct store_db *db, void *arg, struct why *why)
 	char hex[KEY_ID_HEX];
 
 	hex_encode(hex, f->ca->hash, HASH_LEN);
-	json_add_string(facts, "version", RIVULET_VERSION);
+	json_add_string(facts, "version", version_text());
 	json_add_string(facts, "ca", hex);
 	enum err e = audit_append(db, &f->s,
 	    &(struct audit_event){.event = RECORD_COORDINATOR_INITIALISED, .facts = facts}, why);

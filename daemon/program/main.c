@@ -25,6 +25,7 @@
 #include "spool.h"
 #include "tls.h"
 #include "trial.h"
+#include "version.h"
 
 #define TICK_NS 50000000
 #define WARN_MS 86400000
@@ -162,7 +163,7 @@ run(const char *path, const struct config *config)
 		int failed = command_fail(&why);
 		return begin_passes(e) ? failed : COMMAND_PERSON;
 	}
-	log_event(LOG_LEVEL_INFO, "started", LOG_S("version", RIVULET_VERSION),
+	log_event(LOG_LEVEL_INFO, "started", LOG_S("version", version_text()),
 	    LOG_S("backend", tls_backend()),
 	    LOG_U("port", server_port(setup_services(setup)->server)),
 	    LOG_S("state", config->state_dir));
@@ -290,7 +291,7 @@ main(int argc, char **argv)
 		return COMMAND_OK;
 	}
 	if (argc == 2 && strcmp(name, "--version") == 0)
-		return printf("rivuletd " RIVULET_VERSION " (protocol %d, schema %" PRIu64 ")\n",
+		return printf("rivuletd %s (protocol %d, schema %" PRIu64 ")\n", version_text(),
 			   MESSAGES_PROTOCOL, store_inspect_known()) < 0;
 	for (size_t i = 0; path && i < sizeof(commands) / sizeof(commands[0]); i++)
 		if (strcmp(commands[i].name, name) == 0)

@@ -34,6 +34,7 @@
 #include "spool.h"
 #include "start.h"
 #include "store.h"
+#include "version.h"
 #include "walks.h"
 #include "watch.h"
 #include "worker.h"
@@ -141,7 +142,7 @@ append_start(struct store_db *db, void *arg, struct why *why)
 {
 	struct json *facts = ca_facts(arg);
 
-	json_add_string(facts, "version", RIVULET_VERSION);
+	json_add_string(facts, "version", version_text());
 	enum err e = audit_append(db, arg,
 	    &(struct audit_event){.event = RECORD_COORDINATOR_STARTED, .facts = facts}, why);
 	return e ? e : note_ca(db, arg, why);

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .presets import preset
     from .task import Stop, Task, tasks
 
-__version__ = "1.0"
+__version__ = "1.1.0"
 __all__ = [
     "ApiError",
     "Coordinator",

@@ -19,8 +19,8 @@ def python(code: str, *flags: str, **environment: str) -> "subprocess.CompletedP
 
 
 def version() -> str:
-    with open(os.path.join(TOP, "Makefile"), encoding="utf-8") as f:
-        return next(line.split()[2] for line in f if line.startswith("VERSION :="))
+    with open(os.path.join(TOP, "base", "core", "version.h"), encoding="utf-8") as f:
+        return next(line.split('"')[1] for line in f if line.startswith("#define VERSION_RELEASE"))
 
 
 class Package(unittest.TestCase):
