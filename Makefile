@@ -1,6 +1,6 @@
 # Rivulet: plain GNU make, no configure step.
-#   make demo | check | wheel | python | lint | bench | fuzz | hostile | start-cost | torture | cross | repro-fedavg | repro-attacks | repro-codecs | repro-asynchronous | repro-learning | repro-boards | repro-sizing | install | clean      V=1 shows the commands
-#   CC=clang  CRYPTO=mbedtls|openssl  SAN=address,undefined|thread  WERROR=1  FAULTS=1  PREFIX=/usr/local  DESTDIR=
+#   make demo | check | wheel | python | lint | bench | fuzz | hostile | start-cost | torture | cross | repro-fedavg | repro-attacks | repro-codecs | repro-asynchronous | repro-learning | repro-boards | repro-sizing | install | uninstall | clean      V=1 shows the commands
+#   CC=clang  CRYPTO=mbedtls|openssl  SAN=address,undefined|thread  WERROR=1  FAULTS=1  PREFIX=/usr/local  LIBDIR=  UNITDIR=  DESTDIR=
 CFLAGS  ?= -O2 -g
 PREFIX  ?= /usr/local
 CRYPTO  ?= mbedtls
@@ -143,7 +143,8 @@ sees = $(1) $(if $(findstring /,$(1)),$(addprefix $(call house,$(1))/,$(USES_$(1
 inc  = $(addprefix -iquote ,$(call sees,$(1)))
 
 # --- Third-party libraries.  Looked up once, when first used: `deps` must be able to run before.
-pc = $(shell pkg-config --libs $(1) 2>/dev/null || echo $(2))
+PKG_CONFIG ?= pkg-config
+pc = $(shell $(PKG_CONFIG) --libs $(1) 2>/dev/null || echo $(2))
 LIBS_CRYPTO = $(eval LIBS_CRYPTO := $(call pc,mbedtls mbedx509 mbedcrypto,-lmbedtls -lmbedx509 -lmbedcrypto) \
 	$(if $(filter openssl,$(CRYPTO)),$(call pc,openssl,-lssl -lcrypto)))$(LIBS_CRYPTO)
 LIBS_WIRE   = $(eval LIBS_WIRE := $(call pc,libcjson,-lcjson))$(LIBS_WIRE)
@@ -176,7 +177,7 @@ $(BUILD)/librv_%.a:
 HEADERS := mbedtls/ssl.h curl/curl.h cjson/cJSON.h cblas.h sqlite3.h zlib.h png.h jpeglib.h http_parser.h ini.h seccomp.h $(if $(filter openssl,$(CRYPTO)),openssl/ssl.h)
 $(BUILD)/headers:
 	@mkdir -p $(@D)
-	$(Q)printf '#include <%s>\n' stdio.h $(HEADERS) | $(CC) $(CFLAGS) -E -x c - >/dev/null 2>$@.why || { grep error: $@.why >&2; \
+	$(Q)printf '#include <%s>\n' stdio.h $(HEADERS) | $(CC) $(CPPFLAGS) $(CFLAGS) -E -x c - >/dev/null 2>$@.why || { grep error: $@.why >&2; \
 	    echo "make: packages are missing; as root, \"make deps\" installs them" >&2; exit 1; }
 	@mv $@.why $@
 
@@ -184,12 +185,12 @@ $(BUILD)/headers:
 $(BUILD)/hardening: Makefile
 	@mkdir -p $(@D)
 	$(Q)for f in $(PROBED); do f=$$(echo "$$f" | tr , ' '); echo '#include <stdio.h>' | \
-	    $(CC) $(CFLAGS) -Werror $$f -x c -c - -o $@.o 2>/dev/null && echo "$$f"; done >$@.new; rm -f $@.o; mv $@.new $@
+	    $(CC) $(CPPFLAGS) $(CFLAGS) -Werror $$f -x c -c - -o $@.o 2>/dev/null && echo "$$f"; done >$@.new; rm -f $@.o; mv $@.new $@
 
 $(BUILD)/%.o: %.c Makefile | $(BUILD)/headers $(BUILD)/hardening
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "CC    $<")
-	$(Q)$(CC) $(STD) $(HARD) @$(BUILD)/hardening $(WARN) $(SANF) $(CFLAGS) $(EXTRA) $(call inc,$(patsubst %/,%,$(dir $<))) -MMD -MP -c $< -o $@
+	$(Q)$(CC) $(STD) $(CPPFLAGS) $(HARD) @$(BUILD)/hardening $(WARN) $(SANF) $(CFLAGS) $(EXTRA) $(call inc,$(patsubst %/,%,$(dir $<))) -MMD -MP -c $< -o $@
 
 # Numeric kernels are the one place where -O3 pays: gcc's -O2 leaves most loops over arrays alone, and with traps so do loops with choices
 # (nobody asks which exceptions floating point raised). With sanitizers it does not: they forbid most of what it would do.
@@ -355,24 +356,36 @@ deps-dev: deps
 # In the places they have here, so that the links among them lead somewhere.
 DOCUMENTS := README.md $(wildcard docs/*.md docs/*.svg examples/*) wire/FORMAT.md model/ARITHMETIC.md systemd/README.md client/README.md daemon/README.md \
              client/device/rivulet.h
-DOCDIR     = $(DESTDIR)$(PREFIX)/share/doc/rivulet
+DOCDIR     := $(PREFIX)/share/doc/rivulet
+LIBDIR     ?= $(PREFIX)/lib
+# systemd, sysusers and tmpfiles read these below /usr and /usr/local alone.
+UNITDIR    ?= $(PREFIX)/lib/systemd/system
+INCLUDEDIR := $(PREFIX)/include
+SHAREDIR   := $(PREFIX)/share/rivulet
+UNITS      := $(notdir $(wildcard systemd/*.service))
 install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include \
-	    $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/lib/sysusers.d $(DESTDIR)$(PREFIX)/lib/tmpfiles.d $(DESTDIR)$(PREFIX)/share/rivulet \
-	    $(addprefix $(DOCDIR)/,$(sort $(dir $(DOCUMENTS))))
+	install -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(LIBDIR)/pkgconfig $(INCLUDEDIR) $(UNITDIR) $(PREFIX)/lib/sysusers.d \
+	    $(PREFIX)/lib/tmpfiles.d $(SHAREDIR)) $(addprefix $(DESTDIR)$(DOCDIR)/,$(sort $(dir $(DOCUMENTS))))
 	install -m 755 $(BUILD)/rivuletd $(BUILD)/rivulet $(DESTDIR)$(PREFIX)/bin
-	install -m 644 $(BUILD)/librivulet.a $(DESTDIR)$(PREFIX)/lib
-	install -m 755 $(BUILD)/$(SONAME) $(DESTDIR)$(PREFIX)/lib
-	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/librivulet.so
-	install -m 644 client/device/rivulet.h $(DESTDIR)$(PREFIX)/include
-	for u in systemd/*.service; do sed 's,/usr/local/bin,$(PREFIX)/bin,' $$u > \
-	    $(DESTDIR)$(PREFIX)/lib/systemd/system/$${u##*/} || exit 1; done
-	sed 's,/usr/local/bin,$(PREFIX)/bin,' systemd/trainer-user.conf > $(DESTDIR)$(PREFIX)/share/rivulet/trainer-user.conf
+	install -m 644 $(BUILD)/librivulet.a $(DESTDIR)$(LIBDIR)
+	install -m 755 $(BUILD)/$(SONAME) $(DESTDIR)$(LIBDIR)
+	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/librivulet.so
+	install -m 644 client/device/rivulet.h $(DESTDIR)$(INCLUDEDIR)
+	for u in $(UNITS); do sed 's,/usr/local/bin,$(PREFIX)/bin,' systemd/$$u >$(DESTDIR)$(UNITDIR)/$$u || exit 1; done
+	sed 's,/usr/local/bin,$(PREFIX)/bin,' systemd/trainer-user.conf >$(DESTDIR)$(SHAREDIR)/trainer-user.conf
 	install -m 644 systemd/rivulet.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/rivulet.conf
 	install -m 644 systemd/rivulet.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/rivulet.conf
-	sed 's,@PREFIX@,$(PREFIX),;s,@VERSION@,$(VERSION),;s#@LIBS@#$(LIBS_DEVICE)#' \
-	    client/device/rivulet.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/rivulet.pc
-	for f in $(DOCUMENTS); do install -m 644 $$f $(DOCDIR)/$$f || exit 1; done
+	sed 's,@PREFIX@,$(PREFIX),;s,@LIBDIR@,$(LIBDIR),;s,@VERSION@,$(VERSION),;s#@LIBS@#$(LIBS_DEVICE)#' \
+	    client/device/rivulet.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/rivulet.pc
+	for f in $(DOCUMENTS); do install -m 644 $$f $(DESTDIR)$(DOCDIR)/$$f || exit 1; done
+
+# What install put there, with the same PREFIX, LIBDIR, UNITDIR and DESTDIR; settings, users and state stay.
+INSTALLED = $(addprefix $(PREFIX)/bin/,rivuletd rivulet) $(addprefix $(LIBDIR)/,librivulet.a $(SONAME) librivulet.so pkgconfig/rivulet.pc) \
+	$(INCLUDEDIR)/rivulet.h $(addprefix $(UNITDIR)/,$(UNITS)) $(PREFIX)/lib/sysusers.d/rivulet.conf $(PREFIX)/lib/tmpfiles.d/rivulet.conf
+.PHONY: uninstall
+uninstall:
+	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
+	rm -rf $(DESTDIR)$(SHAREDIR) $(DESTDIR)$(DOCDIR)
 
 clean:
 	rm -rf build dist

@@ -88,4 +88,20 @@ for program in "$BUILD/examples/own_loop" "$dir/example" "$library"; do
 	bytes=$(stat -c %s "$dir/stripped")
 	[ "$bytes" -lt 730000 ] || { echo "$program has $bytes bytes"; exit 1; }
 done
-echo "installed $(find "$dir/opt" -type f | wc -l) files"
+files=$(find "$dir/opt" -type f | wc -l)
+
+# Libraries and units where a distribution wants them; what was installed goes again, and nothing else does.
+places="PREFIX=/usr LIBDIR=/usr/lib/machine UNITDIR=/lib/systemd/system DESTDIR=$dir/other"
+echo kept >"$dir/kept"
+# shellcheck disable=SC2086 # they are words
+make install BUILD="$BUILD" CRYPTO="${CRYPTO:-mbedtls}" CC="${CC:-cc}" $places >"$dir/said" 2>&1 || { cat "$dir/said"; exit 1; }
+for f in usr/lib/machine/librivulet.so.1 usr/lib/machine/pkgconfig/rivulet.pc lib/systemd/system/rivuletd.service; do
+	[ -s "$dir/other/$f" ] || { echo "$f was not installed"; exit 1; }
+done
+grep -qx 'libdir=/usr/lib/machine' "$dir/other/usr/lib/machine/pkgconfig/rivulet.pc"
+cp "$dir/kept" "$dir/other/usr/lib/machine/kept"
+# shellcheck disable=SC2086
+make uninstall BUILD="$BUILD" $places >"$dir/said" 2>&1 || { cat "$dir/said"; exit 1; }
+left=$(cd "$dir/other" && find . -type f -o -type l)
+[ "$left" = ./usr/lib/machine/kept ] || { echo "uninstall left $left"; exit 1; }
+echo "installed $files files"
