@@ -354,7 +354,7 @@ deps-dev: deps
 	$(Q)tests/deps $(DEPS_DEV)
 
 # In the places they have here, so that the links among them lead somewhere.
-DOCUMENTS := README.md $(wildcard docs/*.md docs/*.svg examples/*) wire/FORMAT.md model/ARITHMETIC.md systemd/README.md client/README.md daemon/README.md \
+DOCUMENTS := README.md LICENSE CHANGELOG.md CONTRIBUTING.md $(wildcard docs/*.md docs/*.svg examples/*) wire/FORMAT.md model/ARITHMETIC.md systemd/README.md client/README.md daemon/README.md \
              client/device/rivulet.h
 DOCDIR     := $(PREFIX)/share/doc/rivulet
 LIBDIR     ?= $(PREFIX)/lib

@@ -17,7 +17,10 @@ METADATA = """Metadata-Version: 2.1
 Name: rivulet-fl
 Version: %s
 Summary: Federated learning with Rivulet: a device's training loop, and the coordinator's API
+License: Apache-2.0
+License-File: LICENSE
 Requires-Python: >=3.9
+Classifier: License :: OSI Approved :: Apache Software License
 Classifier: Operating System :: POSIX :: Linux
 Classifier: Programming Language :: Python :: 3
 Classifier: Typing :: Typed
@@ -44,9 +47,11 @@ def modules() -> Iterator[Tuple[str, bytes]]:
 def write(version: str, directory: str) -> str:
     with open(os.path.join(HERE, "README.md"), encoding="utf-8") as f:
         readme = f.read()
+    with open(os.path.join(HERE, "..", "LICENSE"), "rb") as g:
+        licence = g.read()
     info = "rivulet_fl-%s.dist-info" % version
     entries = sorted(modules())
-    entries += [(info + "/METADATA", (METADATA % (version, readme)).encode()), (info + "/WHEEL", WHEEL.encode())]
+    entries += [(info + "/METADATA", (METADATA % (version, readme)).encode()), (info + "/WHEEL", WHEEL.encode()), (info + "/LICENSE", licence)]
     record = ""
     for name, data in entries:
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
