@@ -5,6 +5,7 @@ FULL=1: five devices to 97 %, as docs/from-pytorch.md has it.
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -60,6 +61,41 @@ class OneRound(unittest.TestCase):
         self.assertLess(one, 1e-6)
         self.assertLess(five, 1e-5)
         self.assertGreater(fifty, one)
+
+
+class Readme(unittest.TestCase):
+    def test_loop(self) -> None:
+        """The loop that the README shows, with a network and data around it."""
+        with open(os.path.join(TOP, "README.md"), encoding="utf-8") as f:
+            loop = re.findall(r"^```python\n(.*?)^```$", f.read(), re.DOTALL | re.MULTILINE)[0]
+        before = """
+import rivulet, torch
+from collections import OrderedDict
+from torch.utils.data import DataLoader, TensorDataset
+torch.manual_seed(1)
+x = torch.randn(64, 4)
+data = TensorDataset(x, (x[:, 0] > 0).long())
+net = torch.nn.Sequential(OrderedDict(fc=torch.nn.Linear(4, 2)))
+loss_of = torch.nn.CrossEntropyLoss()
+"""
+        local = {"epochs": 2, "batch": 8, "optimizer": {"name": "sgd", "rate": 0.5}}
+        job = {
+            "name": "readme",
+            "model": {"layers": [{"type": "linear", "name": "fc", "out": 2}], "loss": "cross_entropy"},
+            "trainer": "torch",
+            "data": {"name": "scans", "shape": [4], "classes": 2},
+            "local": local,
+            "round": {"goal": 1, "deadline_s": 60},
+            "stop": {"rounds": 3},
+        }
+        with Fleet() as fleet:
+            home = fleet.join("one")
+            fleet.start("one", [sys.executable, "-c", before + loop], RIVULET_HOME=home)
+            name = ask(fleet, "/v1/jobs", json.dumps(job).encode())["job"]
+            within(60, "the job ends", lambda: ask(fleet, "/v1/jobs/" + name)["state"] == "done")
+            rounds = ask(fleet, "/v1/jobs/%s/rounds" % name)["rounds"]
+        self.assertEqual([r["reports"] for r in rounds], [1, 1, 1])
+        self.assertLess(rounds[2]["loss"], rounds[0]["loss"])
 
 
 @unittest.skipUnless(os.path.exists(os.path.join(MNIST, "train-images-idx3-ubyte.gz")), "no MNIST files")
