@@ -51,7 +51,8 @@ def write(version: str, directory: str) -> str:
         licence = g.read()
     info = "rivulet_fl-%s.dist-info" % version
     entries = sorted(modules())
-    entries += [(info + "/METADATA", (METADATA % (version, readme)).encode()), (info + "/WHEEL", WHEEL.encode()), (info + "/LICENSE", licence)]
+    entries += [(info + "/METADATA", (METADATA % (version, readme)).encode())]
+    entries += [(info + "/WHEEL", WHEEL.encode()), (info + "/LICENSE", licence)]
     record = ""
     for name, data in entries:
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
