@@ -35,15 +35,19 @@ trainer_out_deinit(struct trainer_out *out)
 	out->report.counts = NULL;
 }
 
+static void
+tell_lost(const struct why *why, const struct events *events, const char *job)
+{
+	if (*why->text)
+		events_emit(events, EVENTS_ERROR, "kept.lost",
+		    EVENTS_PAIRS(EVENTS_S("job", job), EVENTS_S("reason", why->text)));
+}
+
 void
 trainer_out_tell(const struct trainer_out *out, const struct events *events, const char *job)
 {
-	const struct why *const all[] = {&out->lost, &out->unkept};
-
-	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
-		if (*all[i]->text)
-			events_emit(events, EVENTS_ERROR, "kept.lost",
-			    EVENTS_PAIRS(EVENTS_S("job", job), EVENTS_S("reason", all[i]->text)));
+	tell_lost(&out->lost, events, job);
+	tell_lost(&out->unkept, events, job);
 }
 
 bool
