@@ -94,7 +94,12 @@ layout(void **state)
 		hash_sha256(hash, data, len - 32);
 		assert_memory_equal(data + len - 32, hash, 32);
 		assert_int_equal(decode(&back, data, len), ERR_OK);
-		assert_memory_equal(&back, &row->file, sizeof(back));
+		/* What was read says the same again; between its members may lie anything. */
+		uint8_t again[LONGEST];
+		devicefile_encode(&back, again);
+		assert_memory_equal(again, row->bytes, row->head);
+		assert_int_equal(back.kind, row->file.kind);
+		assert_int_equal(back.count, row->file.count);
 	}
 }
 
