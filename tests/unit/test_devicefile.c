@@ -31,7 +31,7 @@ decode(struct devicefile *out, const void *data, size_t len)
 static const struct row {
 	struct devicefile file;
 	size_t head, body;
-	const char *bytes;
+	char bytes[DEVICEFILE_HEAD_MAX + 1]; /* with zeros behind what is written here */
 } rows[] = {
     {{.kind = DEVICEFILE_RESIDUAL, .count = 3, .job = "0123456789abcde", .task = "ABCDEFGHIJKLMNO"},
 	64, 12,
