@@ -146,7 +146,6 @@ static void
 what_counted(void **state)
 {
 #define COUNTED(said) "{\"evaluate\":{" said ",\"loss\":1," GOOD "}}"
-#define TOP(said) "{\"evaluate\":{" said ",\"loss\":1,\"top\":[[1,3],[2,5]]}}"
 	static const struct {
 		bool skips;
 		uint64_t labels; /* of an example */
@@ -171,7 +170,7 @@ what_counted(void **state)
 	    {false, 1, COUNTED("\"examples\":8"), "does not add up to evaluate.examples"},
 	    {false, 1, COUNTED("\"examples\":8,\"loss_count\":5"), "evaluate.examples"},
 	};
-	struct figure_set set = all_of_two, tops = {.tops = {1, 2}, .top_count = 2};
+	struct figure_set set = all_of_two;
 	struct counts *c;
 	struct why why;
 
@@ -186,7 +185,18 @@ what_counted(void **state)
 			assert_int_equal(c->examples, 5);
 		counts_free(c);
 	}
-	/* What top-k is a share of. */
+}
+
+/* What top-k is a share of, and a regression. */
+static void
+what_shares_are_of(void **state)
+{
+#define TOP(said) "{\"evaluate\":{" said ",\"loss\":1,\"top\":[[1,3],[2,5]]}}"
+	const struct figure_set tops = {.tops = {1, 2}, .top_count = 2};
+	struct counts *c;
+	struct why why;
+
+	(void)state;
 	assert_int_equal(
 	    read(&c, &tops, TOP("\"examples\":8,\"loss_count\":6,\"labels\":6,\"right\":3"), NULL),
 	    ERR_OK);
@@ -309,6 +319,7 @@ main(void)
 	    cmocka_unit_test(adding),
 	    cmocka_unit_test(what_cannot_be),
 	    cmocka_unit_test(what_counted),
+	    cmocka_unit_test(what_shares_are_of),
 	    cmocka_unit_test(sums_that_cannot_be),
 	    cmocka_unit_test(more_than_outputs),
 	    cmocka_unit_test(the_longest),
