@@ -19,7 +19,7 @@ def put(part: str, path: str) -> None:
     os.replace(part, path)
 
 
-def write(path: str, pieces: Iterable[Any]) -> None:
+def write(path: str, pieces: Iterable[Any], durable: bool = False) -> None:
     """Bytes one after the other as a file. OSError: it cannot be written, and nothing of it is left, for on a full disk
     the report that says so wants the room."""
     part = path + ".part"
@@ -27,6 +27,9 @@ def write(path: str, pieces: Iterable[Any]) -> None:
         with open(part, "wb") as f:
             for piece in pieces:
                 f.write(piece)
+            if durable:
+                f.flush()
+                os.fsync(f.fileno())
         put(part, path)
     except BaseException:
         with contextlib.suppress(OSError):

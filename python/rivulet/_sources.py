@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from . import Error, _library, _state, safetensors
+from . import Error, _files, _library, _state, safetensors
 from ._signals import Signals
 
 GO_ON, DEADLINE, CANCEL = range(3)
@@ -479,10 +479,7 @@ class DirectoryHand(Hand):
         self._write_report({"abort": {"reason": reason, "text": text}})
 
     def _write_report(self, report: Dict[str, Any]) -> None:
-        path = self._path("report.json")
-        with open(path + ".part", "w", encoding="utf-8") as f:
-            json.dump(report, f, allow_nan=False)
-        os.replace(path + ".part", path)
+        _files.write(self._path("report.json"), [json.dumps(report, allow_nan=False).encode()])
         self._done()
 
     def variates(self) -> Dict[str, Any]:

@@ -15,7 +15,7 @@ import struct
 import sys
 from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Sequence, Tuple
 
-from ._files import put
+from . import _files
 from ._text import utf8
 
 if TYPE_CHECKING:
@@ -130,17 +130,7 @@ def _write(path: str, head: bytes, parts: List[bytes]) -> str:
     digest = hashlib.sha256(head)
     for part in parts:
         digest.update(part)
-    try:
-        with open(path + ".part", "wb") as file:
-            for piece in [head, digest.digest()] + parts:
-                file.write(piece)
-            file.flush()
-            os.fsync(file.fileno())
-        put(path + ".part", path)
-    except BaseException:
-        if os.path.exists(path + ".part"):
-            os.unlink(path + ".part")
-        raise
+    _files.write(path, [head, digest.digest()] + parts, durable=True)
     return digest.hexdigest()
 
 
