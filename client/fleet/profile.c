@@ -19,10 +19,10 @@ fleet_profiles_like(struct fleet_profiles *out, uint64_t count)
 		return ERR_NOMEM;
 	out->items[0] = (struct fleet_profile){.name = "device",
 	    .count = count,
-	    .samples_per_s = 1000,
-	    .up_bytes_per_s = 1e6,
-	    .down_bytes_per_s = 4e6,
-	    .latency_s = 0.05,
+	    .samples_per_s = FLEET_LIKE_SAMPLES_PER_S,
+	    .up_bytes_per_s = FLEET_LIKE_UP_BYTES_PER_S,
+	    .down_bytes_per_s = FLEET_LIKE_DOWN_BYTES_PER_S,
+	    .latency_s = FLEET_LIKE_LATENCY_S,
 	    .available = 1};
 	out->count = 1;
 	out->devices = count;

@@ -41,7 +41,11 @@ struct fleet_profiles {
 	uint64_t devices; /* of all of them, at most FLEET_DEVICES_MAX */
 };
 
-/* `count` devices that each train on 1000 examples a second and have a line of 1 MB/s up, 4 MB/s down and 50 ms. ERR_NOMEM. */
+/* `count` devices that are alike, each so fast and with such a line. ERR_NOMEM. */
+#define FLEET_LIKE_SAMPLES_PER_S 1000.0
+#define FLEET_LIKE_UP_BYTES_PER_S 1e6
+#define FLEET_LIKE_DOWN_BYTES_PER_S 4e6
+#define FLEET_LIKE_LATENCY_S 0.05
 ERR_MUST_USE enum err fleet_profiles_like(struct fleet_profiles *out, uint64_t count);
 /* `name` stands in errors, which name line and column. ERR_INVALID, ERR_LIMIT, ERR_NOMEM. The caller ends *out with
  * fleet_profiles_deinit, also after a failure. */

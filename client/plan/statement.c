@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "print.h"
+#include "profile.h"
 #include "training.h"
 
 #define LINES_SHOWN 16 /* of what a coordinator has to say */
@@ -369,9 +370,10 @@ print_speeds(const struct json *d)
 	(void)json_bool(json_get(d, "assumed"), &assumed);
 	if (assumed)
 		cmd_print_line(
-		    "%-21s speeds assumed, of no device: 1000 examples a second, 1 MB/s up, 4 "
-		    "MB/s down, 50 ms; --fleet gives others",
-		    "");
+		    "%-21s speeds assumed, of no device: %g examples a second, %g MB/s up, %g "
+		    "MB/s down, %g ms; --fleet gives others",
+		    "", FLEET_LIKE_SAMPLES_PER_S, FLEET_LIKE_UP_BYTES_PER_S / 1e6,
+		    FLEET_LIKE_DOWN_BYTES_PER_S / 1e6, FLEET_LIKE_LATENCY_S * 1000);
 	if (count(d, "measured") == 0)
 		return;
 	cmd_print_part("%-21s speeds as measured in ", "");
