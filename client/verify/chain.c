@@ -10,6 +10,7 @@
 #include "hash.h"
 #include "hex.h"
 #include "sign.h"
+#include "trust.h"
 
 #define PEM_MAX 65536
 #define DETAIL_LINE_MAX (RECORD_DETAIL_MAX / 3 * 4 + 1024)
@@ -49,7 +50,7 @@ open_file(const char *dir, const char *name, FILE **out, struct why *why)
 }
 
 static enum err
-read_cert(const char *path, struct x509_cert *out, struct why *why)
+read_signer(const char *path, struct x509_cert *out, struct why *why)
 {
 	char *pem = NULL;
 	size_t len;
@@ -59,6 +60,30 @@ read_cert(const char *path, struct x509_cert *out, struct why *why)
 		e = x509_from_pem(out, pem, why);
 	free(pem);
 	return e;
+}
+
+/* A device's ca.pem has several for some time after its coordinator's CA was replaced. */
+static enum err
+read_issuer(
+    const char *path, const struct x509_cert *signer, struct x509_cert *out, struct why *why)
+{
+	struct trust known;
+	char *pem = NULL;
+	size_t len;
+
+	enum err e = file_read(path, PEM_MAX, &pem, &len, why);
+	if (!e)
+		e = trust_parse(&known, pem, why);
+	free(pem);
+	if (e)
+		return e;
+	for (size_t i = 0; i < known.count; i++) {
+		if (x509_verify(signer, &known.ca[i]))
+			continue;
+		*out = known.ca[i];
+		return ERR_OK;
+	}
+	return err_set(why, ERR_CORRUPT, "the signer's certificate was not issued by this CA");
 }
 
 /* --- one reading */
@@ -83,18 +108,17 @@ open_reading(struct reading *r, const char *dir, const char *ca_file, struct why
 	struct x509_cert ca, signer;
 	struct x509_info info;
 
-	snprintf(path, sizeof(path), "%s/ca.pem", dir);
-	enum err e = read_cert(ca_file ? ca_file : path, &ca, why);
 	snprintf(path, sizeof(path), "%s/signer.pem", dir);
-	if (!e)
-		e = read_cert(path, &signer, why);
+	enum err e = read_signer(path, &signer, why);
 	if (!e)
 		e = x509_parse(&info, &signer, why);
+	if (!e && info.is_ca)
+		e = err_set(why, ERR_CORRUPT, "the signer's certificate is a CA's");
+	snprintf(path, sizeof(path), "%s/ca.pem", dir);
+	if (!e)
+		e = read_issuer(ca_file ? ca_file : path, &signer, &ca, why);
 	if (e)
 		return e;
-	if (x509_verify(&signer, &ca) || info.is_ca)
-		return err_set(
-		    why, ERR_CORRUPT, "the signer's certificate was not issued by this CA");
 	memcpy(r->spki, info.spki, sizeof(r->spki));
 	hash_sha256(r->out->ca, ca.der, ca.len);
 	e = open_file(dir, "chain", &r->chain, why);

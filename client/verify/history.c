@@ -289,22 +289,22 @@ add_key(struct cmd_verify_device *d, const uint8_t key[KEY_SPKI_LEN])
 	return ERR_OK;
 }
 
-/* A device that joined or has a new key: both tell the key, the first also a name. */
+/* A device that joined (which tells key and name), has a new key or another name. */
 static enum err
 add_device(struct cmd_verify_history *h, const struct cmd_verify_entry *e)
 {
 	struct json *v = NULL;
 	uint8_t id[32], key[KEY_SPKI_LEN];
-	struct cmd_verify_device *d;
 
 	if (e->count == 0 ||
 	    json_parse(&v, (const char *)e->details[0].data, e->details[0].len, NULL))
 		return ERR_OK;
 	enum err result = ERR_OK;
-	if (json_get(v, "device") && get_id(v, "device", id, sizeof(id)) && json_get(v, "key") &&
-	    get_id(v, "key", key, sizeof(key))) {
-		d = need_device(h, id);
-		result = d ? add_key(d, key) : ERR_NOMEM;
+	if (json_get(v, "device") && get_id(v, "device", id, sizeof(id))) {
+		bool known, told = json_get(v, "key") && get_id(v, "key", key, sizeof(key));
+		(void)device_place(h, id, &known);
+		struct cmd_verify_device *d = told || known ? need_device(h, id) : NULL;
+		result = !told ? ERR_OK : d ? add_key(d, key) : ERR_NOMEM;
 		if (d && json_get(v, "name") && !get_word(v, "name", d->name))
 			d->name[0] = '\0';
 	}
@@ -544,7 +544,8 @@ cmd_verify_history_add(void *ctx, const struct cmd_verify_entry *e, struct why *
 
 	if (e->event == RECORD_JOB_SUBMITTED)
 		return add_submission(h, e, why);
-	if (e->event == RECORD_DEVICE_JOINED || e->event == RECORD_DEVICE_ROTATED)
+	if (e->event == RECORD_DEVICE_JOINED || e->event == RECORD_DEVICE_ROTATED ||
+	    e->event == RECORD_DEVICE_CHANGED)
 		return add_device(h, e);
 	if (e->event == RECORD_MODEL_EVALUATED)
 		return add_figure(h, e, why);

@@ -167,6 +167,8 @@ rivuletd check >"$FLEET/check" || fleet_fail "check: $(cat "$FLEET/check")"
 fleet_admin verify fetch "$FLEET/audit" >/dev/null || fleet_fail "fetching the audit log"
 "$RIVULET" verify "$FLEET/audit" --ca "$keys/ca.crt" >"$FLEET/verified" 2>&1 || fleet_fail "the audit log: $(cat "$FLEET/verified")"
 "$RIVULET" verify "$FLEET/audit" --ca "$FLEET/ca2.pem" >"$FLEET/verified" 2>&1 && fleet_fail "the audit log verifies with the CA before"
+cat "$FLEET/ca2.pem" "$keys/ca.crt" >"$FLEET/both.pem" # as a device has them
+"$RIVULET" verify "$FLEET/audit" --ca "$FLEET/both.pem" >"$FLEET/verified" 2>&1 || fleet_fail "the audit log, with two CAs: $(cat "$FLEET/verified")"
 grep -q '"event":"ca.changed",.*"generation":2,"rotating":false' "$FLEET/audit/bodies.jsonl" || fleet_fail "the log does not tell of the CA's change"
 fleet_end
 sed "s,^$FLEET/\(.*\).log:\(.*\),\1 renewed \2 times," "$FLEET/renewed" | tr '\n' ' '

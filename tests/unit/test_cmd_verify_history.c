@@ -504,6 +504,38 @@ a_figure_is_its_evaluators(void **state)
 	key_free(other);
 }
 
+/* A device is found by the name that it has now; an entry of one that the log does not know makes none. */
+static void
+a_device_has_another_name(void **state)
+{
+	struct telling *t = *state;
+	static const char joined[] =
+	    "{\"device\":\"" HASH("d") "\",\"name\":\"old\",\"key\":\"%s\"}",
+			  changed[] = "{\"name\":\"new\",\"device\":\"" HASH("d") "\"}",
+			  unknown[] = "{\"name\":\"other\",\"device\":\"" HASH("e") "\"}";
+	char detail[1024], hex[2 * KEY_SPKI_LEN + 1];
+	uint8_t id[32], key[KEY_SPKI_LEN] = {1};
+
+	hex_encode(hex, key, sizeof(key));
+	snprintf(detail, sizeof(detail), joined, hex);
+	t->count = 1;
+	t->details[0] = (struct record_detail){.data = (uint8_t *)detail, .len = strlen(detail)};
+	assert_int_equal(tell(t, 0, "{\"event\":\"device.joined\",\"details\":[\"x\"]}"), ERR_OK);
+	assert_int_equal(cmd_verify_history_device(&t->h, "old", id, &t->why), ERR_OK);
+	snprintf(detail, sizeof(detail), "%s", changed);
+	t->details[0].len = strlen(detail);
+	assert_int_equal(tell(t, 0, "{\"event\":\"device.changed\",\"details\":[\"x\"]}"), ERR_OK);
+	assert_int_equal(cmd_verify_history_device(&t->h, "old", id, &t->why), ERR_NOTFOUND);
+	assert_int_equal(cmd_verify_history_device(&t->h, "new", id, &t->why), ERR_OK);
+	assert_int_equal(id[0], 0xdd);
+	snprintf(detail, sizeof(detail), "%s", unknown);
+	t->details[0].len = strlen(detail);
+	assert_int_equal(tell(t, 0, "{\"event\":\"device.changed\",\"details\":[\"x\"]}"), ERR_OK);
+	assert_int_equal(cmd_verify_history_device(&t->h, "other", id, &t->why), ERR_NOTFOUND);
+	assert_int_equal(t->h.device_count, 1);
+	assert_int_equal(t->h.devices[0].key_count, 1);
+}
+
 #define WITH(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int
@@ -527,6 +559,7 @@ main(void)
 	    WITH(manifests_are_signed),
 	    WITH(a_manifest_of_elsewhere),
 	    WITH(a_figure_is_its_evaluators),
+	    WITH(a_device_has_another_name),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
