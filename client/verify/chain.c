@@ -13,6 +13,7 @@
 #include "trust.h"
 
 #define PEM_MAX 65536
+#define NOT_ISSUED "the signer's certificate was not issued by this CA"
 #define DETAIL_LINE_MAX (RECORD_DETAIL_MAX / 3 * 4 + 1024)
 #define PLACES_MAX \
 	((size_t)RECORD_BODY_MAX / 64) /* a salted hash takes more than 64 bytes of a body */
@@ -83,7 +84,7 @@ read_issuer(
 		*out = known.ca[i];
 		return ERR_OK;
 	}
-	return err_set(why, ERR_CORRUPT, "the signer's certificate was not issued by this CA");
+	return err_set(why, ERR_CORRUPT, NOT_ISSUED);
 }
 
 /* --- one reading */
@@ -112,11 +113,11 @@ open_reading(struct reading *r, const char *dir, const char *ca_file, struct why
 	enum err e = read_signer(path, &signer, why);
 	if (!e)
 		e = x509_parse(&info, &signer, why);
-	if (!e && info.is_ca)
-		e = err_set(why, ERR_CORRUPT, "the signer's certificate is a CA's");
 	snprintf(path, sizeof(path), "%s/ca.pem", dir);
 	if (!e)
 		e = read_issuer(ca_file ? ca_file : path, &signer, &ca, why);
+	if (!e && info.is_ca)
+		e = err_set(why, ERR_CORRUPT, NOT_ISSUED);
 	if (e)
 		return e;
 	memcpy(r->spki, info.spki, sizeof(r->spki));
