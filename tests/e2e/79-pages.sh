@@ -106,9 +106,11 @@ printf '#!/bin/sh\n[ "$1" = -d ] && exec cat "$2"\nexec cat\n' >"$dir/bin/age"
 chmod 755 "$dir"/bin/*
 export PATH="$dir/bin:$PATH" PAGE_SYSTEM
 
-rc=0
-python3 tests/tools/page_lines.py "$1" || rc=$?
-for unit in rivulet rivuletd; do
-	systemctl stop $unit || true
-done
-exit $rc
+stop() {
+	for unit in rivulet rivuletd; do
+		systemctl stop $unit || true
+	done
+}
+trap stop EXIT
+trap 'exit 143' INT TERM HUP
+python3 tests/tools/page_lines.py "$1"
