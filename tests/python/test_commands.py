@@ -44,33 +44,16 @@ def read_help(program: str, words: List[str]) -> Command:
 
 
 def snippets(text: str) -> Iterator[Tuple[int, str, bool]]:
-    """Line, text and "is within a sentence" of all code of a page; of a block each line, a line that goes on with \\ whole."""
-    block: Optional[str] = None
-    number = 0
-    lines = iter(text.split("\n"))
-    prose: List[Tuple[int, str]] = []
-    for line in lines:
-        number += 1
-        fence = re.match(r" *```(\w*)", line)
-        if fence:
-            block = fence.group(1) if block is None else None
-            continue
-        if block is None:
-            prose.append((number, line))
-            continue
-        start = number
-        while line.endswith("\\"):
-            line = line[:-1] + next(lines, "")
-            number += 1
-        if block in ("", "sh", "bash", "console", "text"):
-            yield start, line, False
-    # A span may go over the end of a line, and not over the end of a paragraph.
-    for paragraph in re.finditer(r"(?:^|\n\n)((?:.|\n)*?)(?=\n\n|\Z)", "\n".join(line for _, line in prose)):
-        start = paragraph.group(0)[: paragraph.start(1) - paragraph.start(0)].count("\n")
-        before = "\n".join(line for _, line in prose)[: paragraph.start()].count("\n") + start
-        for span in re.finditer(r"`([^`]+)`", paragraph.group(1)):
-            line_index = before + paragraph.group(1)[: span.start()].count("\n")
-            yield prose[line_index][0], span.group(1).replace("\n", " "), True
+    """Line, text and "is within a sentence" of all code of a page; of a block each line, one that goes on with a backslash whole."""
+    for block in re.finditer(r"^ *```(\w*)\n(.*?)^ *```$", text, re.M | re.S):
+        number = text.count("\n", 0, block.start(2)) + 1
+        for line in block.group(2).replace("\\\n", "\0").split("\n"):
+            if block.group(1) in ("", "sh", "text"):
+                yield number, line.replace("\0", " "), False
+            number += 1 + line.count("\0")
+    prose = re.sub(r"^ *```.*?^ *```$", lambda block: "\n" * block[0].count("\n"), text, flags=re.M | re.S)
+    for span in re.finditer(r"`([^`\n]+(?:\n[^`\n]+)*)`", prose):
+        yield prose.count("\n", 0, span.start()) + 1, span.group(1).replace("\n", " "), True
 
 
 def words_of(snippet: str) -> List[str]:
@@ -95,9 +78,10 @@ def mentions(snippet: str, inline: bool, programs: Dict[str, Command]) -> Iterat
                 continue
             end = next((k for k in range(i + 1, len(words)) if words[k] in SHELL_ENDS or words[k].startswith("#")), len(words))
             yield name, words[i + 1 : end]
-    short = re.match(r"([a-z]+) [a-z]+( |$)", snippet) if inline else None
+    short = re.match(r"([a-z]+) (-|[a-z]+( |$))", snippet) if inline else None
     for name, program in programs.items():
-        if short and short.group(1) in program.below and program.below[short.group(1)].below:
+        command = program.below.get(short.group(1)) if short else None
+        if short and command and (command.below or short.group(2) == "-"):
             yield name, words
 
 
@@ -123,10 +107,10 @@ def wrong(program: str, words: List[str], top: Command) -> Optional[str]:
             continue
         if not at.below:
             continue
-        several = [w for w in word.split("|") if w in at.below]
-        if several:
-            at, called = at.below[several[0]], "%s %s" % (called, word)
-            options = options | at.options if not at.options else at.options | ({"--config"} if program == "rivuletd" else set())
+        below = next((w for w in word.split("|") if w in at.below), None)
+        if below:
+            at, called = at.below[below], "%s %s" % (called, word)
+            options = at.options | {"--config"} if program == "rivuletd" else at.options
         elif re.fullmatch(r"[a-z]+", word) and not at.takes_words:
             return "%s has no command %s" % (called, word)
         else:
@@ -179,7 +163,11 @@ class Pages(unittest.TestCase):
             self.assertTrue(found, line)
             for program, words in found:
                 self.assertIsNone(wrong(program, words, programs[program]), line)
-        self.assertEqual(list(mentions("job forget JOB", True, programs)), [("rivulet", ["job", "forget", "JOB"])])
+        for line, fault in (("job forget JOB", "job has no command forget"), ("check --mend", "check has no option --mend")):
+            said = [wrong(program, words, programs[program]) for program, words in mentions(line, True, programs)]
+            self.assertTrue(said and said[0] and fault in said[0], (line, said))
+        page = "see `job\nshow`\n\n```json\nrivulet no\n```\n\n```\nrivulet one \\\n two\nthree\n```\n"
+        self.assertEqual(list(snippets(page)), [(9, "rivulet one   two", False), (11, "three", False), (12, "", False), (1, "job show", True)])
 
 
 if __name__ == "__main__":
