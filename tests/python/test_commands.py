@@ -1,5 +1,5 @@
 """Every command of rivulet and rivuletd that a page names, in a block or within a sentence, is one that the programs' --help knows, with each of
-its options. `job pause` without the program's name counts as well."""
+its options. `job pause` without the program's name counts as well; and so do the commands in the programs' messages."""
 import glob
 import os
 import re
@@ -143,6 +143,21 @@ class Pages(unittest.TestCase):
                     if fault:
                         faults.append("%s:%d: %s: %s" % (os.path.relpath(page, TOP), number, fault, snippet.strip()))
         self.assertGreater(seen, 300)
+        self.assertEqual(faults, [], "\n" + "\n".join(faults))
+
+    def test_so_is_what_messages_tell_to_do(self) -> None:
+        faults, seen = [], 0
+        for folder in ("base", "client", "daemon", "model", "wire"):
+            for source in glob.glob(os.path.join(TOP, folder, "**", "*.c"), recursive=True):
+                with open(source, encoding="utf-8") as f:
+                    text = re.sub(r'"\s*\n\s*"', "", f.read())  # a message over several lines
+                for quoted in re.findall(r'\\"((?:rivuletd? |[a-z]+ )[a-z-][^"\\\n]*)\\"', text):
+                    for program, words in mentions(quoted, True, self.programs):
+                        seen += 1
+                        fault = wrong(program, words, self.programs[program])
+                        if fault:
+                            faults.append("%s: %s: %s" % (os.path.relpath(source, TOP), fault, quoted))
+        self.assertGreater(seen, 50)
         self.assertEqual(faults, [], "\n" + "\n".join(faults))
 
     def test_faults_are_seen(self) -> None:
