@@ -103,7 +103,6 @@ documented(void **state)
 	(void)state;
 	expect_words("wire/FORMAT.md", "**Abort** (");
 	expect_words("docs/operators.md", "Reasons with which a device gives a task back");
-	expect_words("docs/devices.md", "Reasons it gives tasks back with:");
 }
 
 int
