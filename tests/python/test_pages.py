@@ -81,23 +81,6 @@ def member(text: str) -> Job:
     return value
 
 
-def commands(page: Page) -> List[str]:
-    """What is wrong with the commands that stand in a line: `rivulet ... --option`; each option is in its --help."""
-    wrong = []
-    spans = re.findall(r"`rivulet ([^`]+)`", page.prose)
-    assert len(spans) > 10, page.name
-    for span in spans:
-        words = re.match("((?:[a-z]+ ?){0,2})", span + " ").group(1).split()  # type: ignore[union-attr]
-        said = ""
-        for n in range(len(words), 0, -1):
-            help = subprocess.run([RIVULET, *words[:n], "--help"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
-            said = said or help
-        for option in re.findall("--[a-z-]+", span):
-            if option != "--help" and option not in said:
-                wrong.append("rivulet %s: no %s" % (span, option))
-    return wrong
-
-
 class Jobs(unittest.TestCase):
     fleet: Reader
     first: Job
@@ -126,7 +109,6 @@ class Jobs(unittest.TestCase):
         self.networks()
         self.assertEqual(self.page.blocks, [])
         self.lines()
-        self.assertEqual(commands(self.page), [])
 
     def a_first_job(self) -> None:
         for name in ("one", "two"):
@@ -212,7 +194,6 @@ class Devices(unittest.TestCase):
             self.a_trainer_that_stays(page.take("import json, os\n"))
             self.an_offer(page.take('{"kinds": ["train"]'))
         self.assertEqual(page.blocks, [])
-        self.assertEqual(commands(page), [])
 
     def a_first_device(self, block: str) -> None:
         rows = "".join("%d,%d,%d\n" % (i, i % 7, i % 2) for i in range(40))
