@@ -74,14 +74,7 @@ chmod 755 "$dir"/bin/*
 export PATH="$dir/bin:$PATH"
 
 # --- the blocks, as a reader pastes them
-python3 - "$PAGE" "$dir" <<'END'
-import re, sys, textwrap
-with open(sys.argv[1], encoding="utf-8") as f:
-    blocks = re.findall(r"^( *)```\n(.*?)^\1```$", f.read(), re.M | re.S)
-for i, (_, text) in enumerate(blocks):
-    with open("%s/block-%d" % (sys.argv[2], i), "w", encoding="utf-8") as f:
-        f.write(textwrap.dedent(text))
-END
+python3 tests/tools/blocks.py split "$PAGE" "$dir"
 mkdir "$dir/reader" "$dir/reader/examples"
 paste() { # paste FIRST WORD: the next block, which begins so
 	block=$dir/block-$next
