@@ -360,6 +360,16 @@ sync_all(const struct backup *b, struct why *why)
 }
 
 static enum err
+add_bytes(void *ctx, const struct backup_list_entry *entry, struct why *why)
+{
+	uint64_t *sum = ctx;
+
+	(void)why;
+	*sum += entry->bytes;
+	return ERR_OK;
+}
+
+static enum err
 copy_all(struct work *w, struct why *why)
 {
 	enum err e = freeze(w, why);
@@ -375,8 +385,8 @@ copy_all(struct work *w, struct why *why)
 	if (!e)
 		e = backup_list_save(w->list, w->b->dir, why);
 	w->b->files = json_count(json_get(w->list, "files"));
-	w->b->bytes = w->pace.bytes;
-	return e;
+	w->b->bytes = 0;
+	return e ? e : backup_list_each(w->list, add_bytes, &w->b->bytes, why);
 }
 
 /* --- beginning and end */

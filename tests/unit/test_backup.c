@@ -143,6 +143,7 @@ whole(void **state)
 	struct backup r = {.state_dir = back_dir, .dir = copy_dir};
 	assert_int_equal(backup_restore_run(&r, &c->why), ERR_OK);
 	assert_int_equal(r.files, 5);
+	assert_true(b.bytes > 0 && b.bytes == r.bytes);
 	assert_string_equal(backup_restore_missing_key(back_dir), "keys/ca.key");
 	assert_int_equal(backup_restore_run(&r, &c->why), ERR_EXISTS);
 	assert_int_equal(backup_make(&b, &c->why), ERR_EXISTS);
