@@ -29,6 +29,7 @@ SAME = (
     (r"\b[0-9a-f]{12,}\b", "ID"),
     (r"\d+\.\d+(e[-+]\d+)?", "NUMBER"),
     (r"\d+ files, \d+ bytes", "N files, N bytes"),
+    (r"(\bdone +\d+ +\S+) +\d+ ", r"\1 N "),  # a sweep's AT ROUND
     (r"uid:\d+ pid:\d+", "uid:N pid:N"),
 )
 
