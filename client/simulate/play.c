@@ -1,6 +1,8 @@
 #include "play.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -226,20 +228,27 @@ happen(struct simulate_play *p, struct why *why)
 	return ERR_OK;
 }
 
-/* Why a round got too few reports: what the first device that gave up said, or that some are away. */
+/* Why a round got too few reports: what the first device that gave up said, or that some are away, or were refused. */
 static struct why
 lack(const struct simulate_play *p)
 {
 	const struct fleet *f = p->shop.fleet;
 	struct why why = p->out->first;
+	char gone[96] = "", refused[96] = "";
 	size_t away = 0;
 
 	for (size_t i = 0; f->comes_and_goes && i < f->count; i++)
 		away += !fleet_is_there(f, i, p->us);
-	if (!why.text[0] && away > 0)
-		err_set(&why, ERR_OK,
+	if (away > 0)
+		snprintf(gone, sizeof(gone),
 		    "%zu of %zu devices are away in this hour, as their \"available\" was drawn",
 		    away, f->count);
+	if (p->line.refused > 0)
+		snprintf(refused, sizeof(refused),
+		    "%" PRIu64 " deltas were refused, the first as %s", p->line.refused,
+		    p->line.word);
+	if (!why.text[0] && (gone[0] || refused[0]))
+		err_set(&why, ERR_OK, "%s%s%s", gone, gone[0] && refused[0] ? "; " : "", refused);
 	return why;
 }
 
@@ -254,8 +263,8 @@ look(struct simulate_play *p)
 	}
 	if (p->us <= p->progress_us || p->us - p->progress_us <= patience)
 		return;
-	simulate_play_abandon(p);
 	const struct why why = lack(p);
+	simulate_play_abandon(p);
 	simulate_play_end(p, SIMULATE_STUCK, "round %llu never got its %u reports%s%s",
 	    (unsigned long long)p->number, p->round.policy.quorum, why.text[0] ? ": " : "",
 	    why.text);

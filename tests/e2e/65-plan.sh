@@ -100,6 +100,10 @@ sed -i '/limits/d; /memory_bytes/d' "$FLEET/alone.conf"
 printf 'name,count,available\nrare,4,0.001\n' >"$FLEET/rare.csv"
 run 4 "$RIVULET" job plan "$FLEET/small.json" --fleet "$FLEET/rare.csv" --config "$FLEET/alone.conf"
 says "^cannot run:  *rounds: round 1 never got its 4 reports: 4 of 4 devices are away in this hour"
+# So it is where they are there, and what they send is refused.
+printf 'name,count,attack\nliars,4,lies\n' >"$FLEET/liars.csv"
+run 1 "$RIVULET" simulate "$FLEET/small.json" --fleet "$FLEET/liars.csv" --config "$FLEET/alone.conf"
+says "round 1 never got its 4 reports: [0-9]* deltas were refused, the first as [a-z-]*"
 # Those that are away now and then: where one draw of who is there breaks off, another does not.
 printf 'name,count,available\noften,4,0.9\n' >"$FLEET/often.csv"
 for seed in 1 2 3 4 5 6; do

@@ -158,6 +158,7 @@ def run(options: argparse.Namespace) -> int:
 
 def inside() -> int:
     """The same command in a network of its own."""
+    os.environ["PATH"] += ":/usr/sbin:/sbin"
     new = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-rn"]
     if shutil.which("ip") is None or subprocess.run([*new, "true"], stderr=subprocess.DEVNULL).returncode != 0:
         print("needs namespaces and ip")
