@@ -203,9 +203,9 @@ int
 cmd_admin_list(const struct cmd_list *list, int argc, char **argv)
 {
 	struct cmd_admin a = {.socket = NULL};
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
-	struct cmd_words words;
+	struct option_words words;
 	struct why why = {""};
 	struct json *doc = NULL;
 	int rc;
@@ -223,18 +223,61 @@ cmd_admin_list(const struct cmd_list *list, int argc, char **argv)
 	return cmd_admin_end(&a, e, &why);
 }
 
+static void
+print_line(const struct option_line *line)
+{
+	struct buf text;
+
+	buf_init(&text, OPTION_TEXT_MAX);
+	if (!option_put_line(&text, line))
+		fputs(buf_str(&text), stdout);
+	buf_deinit(&text);
+}
+
+void
+cmd_admin_print_verbs(
+    const char *parent, const struct option_entry *table, const struct cmd_verb *verbs)
+{
+	struct option_query q;
+	struct buf text;
+
+	buf_init(&text, OPTION_TEXT_MAX);
+	if (!option_put_table(&text, parent, table))
+		fputs(buf_str(&text), stdout);
+	buf_deinit(&text);
+	for (const struct cmd_verb *v = verbs; v->name; v++) {
+		option_query_init(&q, parent, v->name);
+		print_line(&(struct option_line){"command", q.path, NULL, NULL, v->help, '\0'});
+		(void)v->main(2, q.argv);
+	}
+}
+
 int
 cmd_admin_verbs(const char *command, const struct cmd_verb *verbs, int argc, char **argv)
 {
-	const char *name = argc > 1 ? argv[1] : "";
-	bool help = strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0;
+	bool help = false;
+	const struct option_entry table[] = {
+	    {"help", 'h', NULL, "name the subcommands", NULL, &help},
+	    {NULL, 0, NULL, NULL, NULL, NULL},
+	};
+	struct why why = {""};
+	const char *path;
+	int first = 1;
 
-	for (const struct cmd_verb *v = verbs; v->name; v++)
-		if (strcmp(v->name, name) == 0)
-			return v->main(argc - 1, argv + 1);
+	if (option_is_query(&path, argc, argv)) {
+		cmd_admin_print_verbs(path, table, verbs);
+		return CMD_OK;
+	}
+	enum err e = option_parse_head(&first, table, argc, argv, &why);
+	for (const struct cmd_verb *v = verbs; !e && !help && first < argc && v->name; v++)
+		if (strcmp(v->name, argv[first]) == 0)
+			return v->main(argc - first, argv + first);
+	help &= !e;
 	FILE *to = help ? stdout : stderr;
-	if (*name && !help)
-		fprintf(to, "rivulet: unknown command \"%s %s\"\n", command, name);
+	if (e)
+		fprintf(to, "rivulet: %s\n", why.text);
+	else if (!help && first < argc)
+		fprintf(to, "rivulet: unknown command \"%s %s\"\n", command, argv[first]);
 	fprintf(to, "usage: rivulet %s COMMAND [...]\n\n", command);
 	for (const struct cmd_verb *v = verbs; v->name; v++)
 		fprintf(to, "  %-8s %s\n", v->name, v->help);

@@ -43,7 +43,7 @@ bool cmd_admin_duration(const char *text, uint64_t *seconds);
 
 /* A subcommand that takes no words, reads one document and prints a table of the array under `key`, or with --json all of it. */
 struct cmd_list {
-	struct cmd_usage usage;
+	struct option_usage usage;
 	const char *path, *key;
 	void (*print)(const struct json *array);
 };
@@ -58,5 +58,8 @@ struct cmd_verb {
 	const char *help;
 };
 int cmd_admin_verbs(const char *command, const struct cmd_verb *verbs, int argc, char **argv);
+/* Prints the table of `parent` ("job", or "" for the program), and what each verb answers to OPTION_QUERY, behind a line of its own. */
+void cmd_admin_print_verbs(
+    const char *parent, const struct option_entry *table, const struct cmd_verb *verbs);
 
 #endif

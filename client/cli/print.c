@@ -198,6 +198,16 @@ cmd_print_end(struct cmd_table *t)
 }
 
 void
+cmd_print_members(const struct json *array, const char *key)
+{
+	for (const struct json *v = json_first(array); v; v = json_next(v)) {
+		const char *text = json_string(json_get(v, key));
+		if (text && *text)
+			cmd_print_line("%s", text);
+	}
+}
+
+void
 cmd_print_text(struct cmd_table *t, const struct json *object, const char *key)
 {
 	const char *text = json_string(json_get(object, key));

@@ -25,6 +25,9 @@ void cmd_print_said(const char *text);
 /* On standard error: "rivulet: " and the line. */
 void cmd_print_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* A line for each object of an array: what it has of that key, if that is text. */
+void cmd_print_members(const struct json *array, const char *key);
+
 /* A table that aligns its columns: cells are collected, then printed. Text is left, numbers (a digit or dash first) right. */
 struct cmd_table {
 	size_t columns;

@@ -185,15 +185,15 @@ int
 cmd_audit_main(int argc, char **argv)
 {
 	struct looking l = {.by = NULL};
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    {"by", 0, "WHO", "token:ID, owner:NAME or device:NAME", &l.by, NULL},
 	    {"since", 0, "TIME", "no older entries: 90s, 15m, 24h, 2d", &l.since, NULL},
 	    CMD_ADMIN_OPTIONS(&l.admin),
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {"audit [--by WHO] [--since TIME] " CMD_ADMIN_USAGE,
+	const struct option_usage usage = {"audit [--by WHO] [--since TIME] " CMD_ADMIN_USAGE,
 	    "What the audit log says: of all, or what a token, an owner or a device did.", 0, 0};
-	struct cmd_words words;
+	struct option_words words;
 	struct why why = {""};
 	uint64_t since;
 	int rc;

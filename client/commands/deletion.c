@@ -13,7 +13,7 @@
 
 /* Which jobs are meant: all that are set must fit; words name jobs one by one. */
 struct filter {
-	const struct cmd_words *words;
+	const struct option_words *words;
 	const char *states, *older, *owner, *name;
 	uint64_t older_s;
 	double now; /* by the coordinator's clock, which the jobs' ends are of */
@@ -245,9 +245,9 @@ int
 cmd_deletion_jobs(int argc, char **argv)
 {
 	struct cmd_admin a = {.socket = NULL};
-	struct cmd_words words;
+	struct option_words words;
 	struct filter f = {.words = &words};
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    {"state", 0, "STATE", "jobs that are done, stopped, or done,stopped", &f.states, NULL},
 	    {"older", 0, "TIME", "that ended so long ago: 30d, 12h", &f.older, NULL},
 	    {"owner", 0, "OWNER", "of this owner, by name or id", &f.owner, NULL},
@@ -257,12 +257,12 @@ cmd_deletion_jobs(int argc, char **argv)
 	    CMD_ADMIN_OPTIONS(&a),
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {
+	const struct option_usage usage = {
 	    "job delete JOB... | [--state STATE] [--older TIME] [--owner OWNER] [--name PATTERN] "
 	    "[--dry-run] [--yes] " CMD_ADMIN_USAGE,
 	    "Deletes jobs that are over, with their models, rounds and kept deltas. The audit log "
 	    "keeps its entries.\nThe same document may not be submitted again.",
-	    0, CMD_OPTIONS_WORDS_MAX};
+	    0, OPTION_WORDS_MAX};
 	struct why why = {""};
 	int rc;
 
@@ -285,13 +285,13 @@ int
 cmd_deletion_models(int argc, char **argv)
 {
 	struct cmd_admin a = {.socket = NULL};
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
-	const struct cmd_usage usage = {"model delete MODEL " CMD_ADMIN_USAGE,
+	const struct option_usage usage = {"model delete MODEL " CMD_ADMIN_USAGE,
 	    "Deletes an uploaded model that no running or paused job needs. MODEL: its id, or the "
 	    "beginning of one that a job shows.",
 	    1, 1};
-	struct cmd_words words;
+	struct option_words words;
 	struct why why = {""};
 	char id[CMD_FIND_ID], path[96];
 	int rc;

@@ -10,7 +10,7 @@
 #include "print.h"
 
 static enum err
-list(struct cmd_admin *a, const struct cmd_devices_filter *filter, struct why *why)
+list(struct cmd_admin *a, const struct cmd_devices_filter *filter, bool names, struct why *why)
 {
 	struct json *doc = NULL, *picked;
 	enum err e = cmd_admin_call(a, "GET", "/v1/devices", NULL, &doc, why);
@@ -26,7 +26,10 @@ list(struct cmd_admin *a, const struct cmd_devices_filter *filter, struct why *w
 		json_free(doc);
 		return ERR_OK;
 	}
-	cmd_devices_print(picked);
+	if (names)
+		cmd_print_members(picked, "name");
+	else
+		cmd_devices_print(picked);
 	json_free(picked);
 	return ERR_OK;
 }
@@ -36,7 +39,8 @@ device_list(int argc, char **argv)
 {
 	struct cmd_admin a = {.socket = NULL};
 	struct cmd_devices_filter filter = {.state = NULL};
-	const struct cmd_option table[] = {
+	bool names = false;
+	const struct option_entry table[] = {
 	    {"state", 0, "STATE", "only active, suspended, revoked or left ones", &filter.state,
 		NULL},
 	    {"where", 0, "K=V", "only with this label, several with commas", &filter.where, NULL},
@@ -45,13 +49,15 @@ device_list(int argc, char **argv)
 	    {"cloned", 0, NULL, "only keys that were seen on two machines", NULL, &filter.cloned},
 	    {"contested", 0, NULL, "only those that several keys claim to be", NULL,
 		&filter.contested},
+	    {"names", 0, NULL, "only their names, one a line", NULL, &names},
 	    CMD_ADMIN_OPTIONS(&a),
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {"device list [--state STATE] [--where k=v] [--reason WORD] "
-					"[--cloned] [--contested] " CMD_ADMIN_USAGE,
+	const struct option_usage usage = {
+	    "device list [--state STATE] [--where k=v] [--reason WORD] "
+	    "[--cloned] [--contested] [--names] " CMD_ADMIN_USAGE,
 	    "Lists the devices that joined.", 0, 0};
-	struct cmd_words words;
+	struct option_words words;
 	struct why why = {""};
 	int rc;
 
@@ -61,7 +67,7 @@ device_list(int argc, char **argv)
 	if (!e)
 		e = cmd_admin_open(&a, &why);
 	if (!e)
-		e = list(&a, &filter, &why);
+		e = list(&a, &filter, names, &why);
 	return cmd_admin_end(&a, e, &why);
 }
 
@@ -70,15 +76,15 @@ static int
 device_one(int argc, char **argv)
 {
 	struct cmd_admin a = {.socket = NULL};
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
-	const struct cmd_usage usage = {"device show|erase DEVICE " CMD_ADMIN_USAGE,
+	const struct option_usage usage = {"device show|erase DEVICE " CMD_ADMIN_USAGE,
 	    "Shows a device.\n"
 	    "erase, of one that was revoked or left, deletes all that tells about it.\n"
 	    "DEVICE: id, unique beginning of an id, or name.",
 	    1, 1};
 	bool show = strcmp(argv[0], "show") == 0;
-	struct cmd_words words;
+	struct option_words words;
 	struct why why = {""};
 	struct json *doc = NULL;
 	char id[CMD_FIND_ID], path[128];
@@ -110,10 +116,10 @@ device_rekey(int argc, char **argv)
 {
 	struct cmd_admin a = {.socket = NULL};
 	const char *key = NULL;
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    {"key", 0, "KEY", "the beginning of its fingerprint, 8 digits or more", &key, NULL},
 	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
-	const struct cmd_usage usage = {"device rekey DEVICE [--key KEY] " CMD_ADMIN_USAGE,
+	const struct option_usage usage = {"device rekey DEVICE [--key KEY] " CMD_ADMIN_USAGE,
 	    "Says which key is a device's, when after the restore of a backup several claim to be, "
 	    "and lets it go on\n"
 	    "under its id, name and labels. The others are refused from then on. Without --key it "
@@ -123,7 +129,7 @@ device_rekey(int argc, char **argv)
 	    "them.\n"
 	    "DEVICE: id, unique beginning of an id, or name.",
 	    1, 1};
-	struct cmd_words words;
+	struct option_words words;
 	struct why why = {""};
 	struct json *doc = NULL;
 	char id[CMD_FIND_ID], path[256];

@@ -78,7 +78,7 @@ add_labels(struct device_change *c, const char *text, bool gone, struct why *why
 
 /* Which devices, and what of them: what does not go together is said before anybody is asked. */
 static enum err
-check(struct change *c, const struct cmd_words *words, struct why *why)
+check(struct change *c, const struct option_words *words, struct why *why)
 {
 	if ((words->count > 0) == (c->filter.where != NULL))
 		return err_set(why, ERR_INVALID, "give devices, or --where k=v");
@@ -190,7 +190,7 @@ of_id(const struct json *devices, const char *id)
 }
 
 static enum err
-pick_named(struct change *c, const struct json *devices, const struct cmd_words *words,
+pick_named(struct change *c, const struct json *devices, const struct option_words *words,
     struct json *out, struct why *why)
 {
 	char id[CMD_FIND_ID];
@@ -209,7 +209,7 @@ pick_named(struct change *c, const struct json *devices, const struct cmd_words 
 
 static enum err
 change_all(
-    struct change *c, const struct json *devices, const struct cmd_words *words, struct why *why)
+    struct change *c, const struct json *devices, const struct option_words *words, struct why *why)
 {
 	struct json *picked = c->filter.where ? pick_where(c, devices) : json_array();
 	enum err e = pick_named(c, devices, words, picked, why);
@@ -270,7 +270,7 @@ print(struct change *c)
 }
 
 static enum err
-run(struct change *c, const struct cmd_words *words, struct why *why)
+run(struct change *c, const struct option_words *words, struct why *why)
 {
 	struct json *doc = NULL;
 	enum err e = cmd_admin_open(&c->admin, why);
@@ -292,7 +292,7 @@ int
 cmd_device_change_main(int argc, char **argv)
 {
 	struct change c = {.verb = verbs};
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    {"where", 0, "K=V", "all devices with this label, several with commas", &c.filter.where,
 		NULL},
 	    {"dry-run", 'n', NULL, "say what would change, and change nothing", NULL, &c.dry_run},
@@ -302,7 +302,7 @@ cmd_device_change_main(int argc, char **argv)
 	    {"name", 0, "NAME", "set: the name, of one device", &c.name, NULL},
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {
+	const struct option_usage usage = {
 	    "device suspend|resume|revoke DEVICE...|--where k=v [--dry-run] " CMD_ADMIN_USAGE "\n"
 	    "       rivulet device set DEVICE...|--where k=v [--label k=v] [--unlabel k] [--name "
 	    "NAME] "
@@ -311,8 +311,8 @@ cmd_device_change_main(int argc, char **argv)
 	    "request. "
 	    "revoke is final.\n"
 	    "DEVICE: id, unique beginning of an id, or name. Nothing to change is no error.",
-	    0, CMD_OPTIONS_WORDS_MAX};
-	struct cmd_words words;
+	    0, OPTION_WORDS_MAX};
+	struct option_words words;
 	struct why why = {""};
 	int rc;
 

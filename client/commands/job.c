@@ -33,14 +33,14 @@
 	"newest."
 
 static enum err
-list(struct cmd_admin *a, bool all, struct why *why)
+list(struct cmd_admin *a, bool all, bool names, struct why *why)
 {
 	struct json *doc = NULL, *shown;
 	enum err e = cmd_admin_call(a, "GET", "/v1/jobs", NULL, &doc, why);
 
 	if (e)
 		return e;
-	if (a->json && !all) {
+	if ((a->json || names) && !all) {
 		shown = json_object();
 		json_add(shown, "jobs", cmd_jobs_living(json_get(doc, "jobs")));
 		json_free(doc);
@@ -48,6 +48,8 @@ list(struct cmd_admin *a, bool all, struct why *why)
 	}
 	if (a->json)
 		cmd_print_json(doc);
+	else if (names)
+		cmd_print_members(json_get(doc, "jobs"), "name");
 	else
 		cmd_jobs_print(json_get(doc, "jobs"), all);
 	json_free(doc);
@@ -58,15 +60,16 @@ static int
 job_list(int argc, char **argv)
 {
 	struct cmd_admin a = {.socket = NULL};
-	bool all = false;
-	const struct cmd_option table[] = {
+	bool all = false, names = false;
+	const struct option_entry table[] = {
 	    {"all", 'a', NULL, "also those that are done or stopped", NULL, &all},
+	    {"names", 0, NULL, "only their names, one a line", NULL, &names},
 	    CMD_ADMIN_OPTIONS(&a),
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {
-	    "job list [--all] " CMD_ADMIN_USAGE, "Lists the jobs that are not over.", 0, 0};
-	struct cmd_words words;
+	const struct option_usage usage = {"job list [--all] [--names] " CMD_ADMIN_USAGE,
+	    "Lists the jobs that are not over.", 0, 0};
+	struct option_words words;
 	struct why why = {""};
 	int rc;
 
@@ -74,7 +77,7 @@ job_list(int argc, char **argv)
 		return rc;
 	enum err e = cmd_admin_open(&a, &why);
 	if (!e)
-		e = list(&a, all, &why);
+		e = list(&a, all, names, &why);
 	return cmd_admin_end(&a, e, &why);
 }
 
@@ -211,7 +214,7 @@ job_show(int argc, char **argv)
 	struct cmd_admin a = {.socket = NULL};
 	struct show s = {.rounds = ROUNDS_SHOWN, .all = true};
 	const char *rounds = NULL;
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    {"watch", 'w', NULL, "again every two seconds, until the job ends", NULL, &s.watch},
 	    {"follow", 'f', NULL, "a line per round as it is committed, until the job ends", NULL,
 		&s.follow},
@@ -225,14 +228,14 @@ job_show(int argc, char **argv)
 	    CMD_ADMIN_OPTIONS(&a),
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {
+	const struct option_usage usage = {
 	    "job show JOB [--watch | --follow] [--rounds N] [--confusion] "
 	    "[--plot [--metric NAME]] " CMD_ADMIN_USAGE,
 	    "Shows a job and its latest rounds.\n" JOB_HELP
 	    "\n--follow goes on when the coordinator was away; with --json it prints a JSON "
 	    "object per line.",
 	    1, 1};
-	struct cmd_words words;
+	struct option_words words;
 	struct why why = {""};
 	int rc;
 
@@ -261,11 +264,11 @@ static int
 job_change(int argc, char **argv)
 {
 	struct cmd_admin a = {.socket = NULL};
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
-	const struct cmd_usage usage = {"job pause|resume|stop JOB " CMD_ADMIN_USAGE,
+	const struct option_usage usage = {"job pause|resume|stop JOB " CMD_ADMIN_USAGE,
 	    "Pauses, resumes or ends a job.\n" JOB_HELP, 1, 1};
-	struct cmd_words words;
+	struct option_words words;
 	struct why why = {""};
 	struct json *doc = NULL;
 	char id[CMD_FIND_ID], path[96];
@@ -329,7 +332,7 @@ add_setting(struct json *change, const char *text, struct why *why)
 
 /* What is wrong with it by itself is said before anybody is asked. */
 static enum err
-print_change(struct buf *body, const struct cmd_words *words, struct why *why)
+print_change(struct buf *body, const struct option_words *words, struct why *why)
 {
 	struct json *change = json_object();
 	struct override_set set;
@@ -373,9 +376,9 @@ static int
 job_set(int argc, char **argv)
 {
 	struct cmd_admin a = {.socket = NULL};
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
-	const struct cmd_usage usage = {"job set JOB PATH=VALUE... " CMD_ADMIN_USAGE,
+	const struct option_usage usage = {"job set JOB PATH=VALUE... " CMD_ADMIN_USAGE,
 	    "Changes what a job is run by, from now on; its document stays. PATH= takes a change "
 	    "back.\nPATH: share, priority, round.goal and round.quorum (only lower than the "
 	    "document's), "
@@ -383,7 +386,7 @@ job_set(int argc, char **argv)
 	    "round.concurrency, stop.rounds, stop.reports, stop.seconds, "
 	    "evaluate.deadline_s.\n" JOB_HELP,
 	    2, 1 + OVERRIDE_KEYS};
-	struct cmd_words words;
+	struct option_words words;
 	struct why why = {""};
 	struct buf body;
 	int rc;

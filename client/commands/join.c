@@ -98,7 +98,7 @@ cmd_join_main(int argc, char **argv)
 {
 	const char *token_file = NULL, *name = NULL, *home = NULL;
 	bool json = false;
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    {"token-file", 0, "FILE", "where the join token is; - for standard input", &token_file,
 		NULL},
 	    {"name", 0, "NAME", "what people call this device (default: host name)", &name, NULL},
@@ -106,13 +106,13 @@ cmd_join_main(int argc, char **argv)
 	    {"json", 0, NULL, "print JSON", NULL, &json},
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {
+	const struct option_usage usage = {
 	    "join URL --token-file FILE|- [--name NAME] [--home DIR] [--json]",
 	    "Makes this machine a device of a coordinator. A second time it does nothing, unless "
 	    "the "
 	    "coordinator\ndoes not know the device any more: then it joins again with its key.",
 	    1, 1};
-	struct cmd_words words;
+	struct option_words words;
 	char dir[PATH_MAX];
 	struct why why = {""};
 	int rc;

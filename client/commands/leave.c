@@ -130,16 +130,16 @@ cmd_leave_main(int argc, char **argv)
 {
 	struct leaving l = {.yes = false};
 	const char *home = NULL;
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    {"home", 0, "DIR", "where the identity is", &home, NULL},
 	    {"yes", 'y', NULL, "also when deltas wait in the outbox; they are lost", NULL, &l.yes},
 	    {"force", 0, NULL, "wipe without telling the coordinator", NULL, &l.force},
 	    {"json", 0, NULL, "print JSON", NULL, &l.json},
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {"leave [--home DIR] [--yes] [--force] [--json]",
+	const struct option_usage usage = {"leave [--home DIR] [--yes] [--force] [--json]",
 	    "Ends the membership: tells the coordinator, then wipes key and certificate.", 0, 0};
-	struct cmd_words words;
+	struct option_words words;
 	struct why why = {""};
 	int rc, lock = -1;
 

@@ -1,17 +1,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "admin.h"
 #include "cmd.h"
 #include "messages.h"
+#include "option.h"
+#include "settings.h"
 #include "version.h"
 
-struct command {
-	const char *name;
-	int (*main)(int argc, char **argv);
-	const char *help;
-};
-
-static const struct command commands[] = {
+static const struct cmd_verb commands[] = {
     {"join", cmd_join_main, "make this machine a device of a coordinator"},
     {"run", cmd_run_main, "the device agent"},
     {"doctor", cmd_doctor_main, "what is wrong with this device, and what to do"},
@@ -33,14 +30,15 @@ static const struct command commands[] = {
     {"model", cmd_model_main, "get, put, inspect, export models"},
     {"audit", cmd_audit_main, "what the audit log says, of whom and since when"},
     {"verify", cmd_verify_main, "check the audit log, offline; fold rounds again"},
+    {NULL, NULL, NULL},
 };
 
 static void
 print_help(FILE *to)
 {
 	fprintf(to, "usage: rivulet COMMAND [...]\n\n");
-	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-		fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].help);
+	for (const struct cmd_verb *v = commands; v->name; v++)
+		fprintf(to, "  %-8s %s\n", v->name, v->help);
 	fprintf(to,
 	    "\n\"rivulet COMMAND --help\" says more; \"rivulet --version\" the version.\n"
 	    "Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 refused, 5 unreachable,\n"
@@ -48,29 +46,67 @@ print_help(FILE *to)
 	    "check,\n78 the agent needs a person, 130 Ctrl-C.\n");
 }
 
+/* --- the hidden word: all tables of the program, and the settings */
+
+static int
+print_tables(const struct option_entry *table)
+{
+	struct buf text;
+
+	cmd_admin_print_verbs("", table, commands);
+	buf_init(&text, OPTION_TEXT_MAX);
+	enum err e = ini_list(&text, settings_sections());
+	if (!e)
+		fputs(buf_str(&text), stdout);
+	buf_deinit(&text);
+	return e ? CMD_FAILED : CMD_OK;
+}
+
+static int
+run(const char *name, int argc, char **argv)
+{
+	for (const struct cmd_verb *v = commands; v->name; v++)
+		if (strcmp(v->name, name) == 0)
+			return v->main(argc, argv);
+	fprintf(stderr, "rivulet: unknown command \"%s\"\n", name);
+	print_help(stderr);
+	return CMD_USAGE;
+}
+
 int
 main(int argc, char **argv)
 {
-	const char *name = argc > 1 ? argv[1] : "";
+	bool help = false, version = false;
+	const struct option_entry table[] = {
+	    {"version", 0, NULL, "say the version, and that of the protocol", NULL, &version},
+	    {"help", 'h', NULL, "name the commands", NULL, &help},
+	    {NULL, 0, NULL, NULL, NULL, NULL},
+	};
+	struct why why = {""};
+	const char *path;
+	int first = 1;
 
-	if (strcmp(name, "help") == 0 && argc > 2) {
+	if (option_is_query(&path, argc, argv))
+		return print_tables(table);
+	enum err e = option_parse_head(&first, table, argc, argv, &why);
+	if (!e && version)
+		return printf("rivulet %s (protocol %d)\n", version_text(), MESSAGES_PROTOCOL) < 0;
+	const char *name = first < argc ? argv[first] : "";
+	if (!e && !help && strcmp(name, "help") == 0) {
 		static char ask[] = "--help";
-		char *again[] = {argv[0], argv[2], ask, NULL};
-		return main(3, again);
+		help = first + 1 == argc;
+		name = help ? name : argv[first + 1];
+		if (!help)
+			return run(name, 2, (char *[]){argv[first + 1], ask, NULL});
 	}
-	if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+	if (!e && help) {
 		print_help(stdout);
 		return CMD_OK;
 	}
-	if (strcmp(name, "--version") == 0) {
-		printf("rivulet %s (protocol %d)\n", version_text(), MESSAGES_PROTOCOL);
-		return CMD_OK;
-	}
-	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-		if (strcmp(commands[i].name, name) == 0)
-			return commands[i].main(argc - 1, argv + 1);
-	if (*name)
-		fprintf(stderr, "rivulet: unknown command \"%s\"\n", name);
+	if (!e && *name)
+		return run(name, argc - first, argv + first);
+	if (e)
+		fprintf(stderr, "rivulet: %s\n", why.text);
 	print_help(stderr);
 	return CMD_USAGE;
 }

@@ -132,7 +132,7 @@ model_get(int argc, char **argv)
 	struct cmd_admin a = {.socket = NULL};
 	const char *file = NULL;
 	struct chosen chosen = {.round = NULL};
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    {"round", 0, "N", "the model that round N of the job made", &chosen.round, NULL},
 	    {"best", 0, NULL, "the job's best model by its monitor", NULL, &chosen.best},
 	    {"output", 'o', "FILE", "where to (default: beginning of the id, .safetensors)", &file,
@@ -140,11 +140,11 @@ model_get(int argc, char **argv)
 	    CMD_ADMIN_OPTIONS(&a),
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {
+	const struct option_usage usage = {
 	    "model get MODEL|JOB [--round N | --best] [-o FILE] " CMD_ADMIN_USAGE,
 	    "Fetches a model by id, or a job's present, best or older model, and checks its hash.",
 	    1, 1};
-	struct cmd_words words;
+	struct option_words words;
 	struct why why = {""};
 	char id[65], name[40];
 	int rc;
@@ -257,14 +257,14 @@ model_put(int argc, char **argv)
 	struct cmd_admin a = {.socket = NULL};
 	struct widen_note note = {0};
 	bool as_is = false;
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    {"as-is", 0, NULL, "leave F16, BF16 and F64 as they are", NULL, &as_is},
 	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
-	const struct cmd_usage usage = {"model put FILE [--as-is] " CMD_ADMIN_USAGE,
+	const struct option_usage usage = {"model put FILE [--as-is] " CMD_ADMIN_USAGE,
 	    "Gives the coordinator a safetensors file, to start jobs from (\"init\"), and prints "
 	    "its id. F16, BF16 and F64 become F32.",
 	    1, 1};
-	struct cmd_words words;
+	struct option_words words;
 	struct why why = {""};
 	char id[65];
 	int rc;
@@ -383,12 +383,12 @@ static int
 model_inspect(int argc, char **argv)
 {
 	bool json = false;
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    {"json", 0, NULL, "print JSON", NULL, &json}, {NULL, 0, NULL, NULL, NULL, NULL}};
-	const struct cmd_usage usage = {"model inspect FILE [--json]",
+	const struct option_usage usage = {"model inspect FILE [--json]",
 	    "Shows what a safetensors file holds, or what a file is that a device keeps of a job.",
 	    1, 1};
-	struct cmd_words words;
+	struct option_words words;
 	struct why why = {""};
 	struct tensor_table tensors = {.items = NULL};
 	struct modelfile_meta meta;
@@ -485,7 +485,7 @@ model_export(int argc, char **argv)
 {
 	struct cmd_admin a = {.socket = NULL};
 	struct export_words w = {.word = NULL};
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    {"onnx", 0, "FILE", "where to", &w.to, NULL},
 	    {"round", 0, "N", "the model that round N of the job made", &w.chosen.round, NULL},
 	    {"best", 0, NULL, "the job's best model by its monitor", NULL, &w.chosen.best},
@@ -494,12 +494,12 @@ model_export(int argc, char **argv)
 	    CMD_ADMIN_OPTIONS(&a),
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {"model export JOB|MODEL|FILE --onnx FILE [--round N | "
-					"--best] [--job JOBFILE] " CMD_ADMIN_USAGE,
+	const struct option_usage usage = {"model export JOB|MODEL|FILE --onnx FILE [--round N | "
+					   "--best] [--job JOBFILE] " CMD_ADMIN_USAGE,
 	    "Writes a model of built-in layers as an ONNX file, opset 13, with the job's "
 	    "normalisation in front.",
 	    1, 1};
-	struct cmd_words words;
+	struct option_words words;
 	struct why why = {""};
 	int rc;
 

@@ -118,15 +118,15 @@ cmd_rotate_main(int argc, char **argv)
 {
 	const char *home = NULL, *wait = "60";
 	bool json = false, waiting = false;
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    {"home", 0, "DIR", "where the identity is", &home, NULL},
 	    {"wait", 0, "S", "how long to wait for a running agent (default 60)", &wait, NULL},
 	    {"json", 0, NULL, "print JSON", NULL, &json},
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {"rotate [--home DIR] [--wait S] [--json]",
+	const struct option_usage usage = {"rotate [--home DIR] [--wait S] [--json]",
 	    "Gives the device a new key; its id, name and deltas not yet sent stay.", 0, 0};
-	struct cmd_words words;
+	struct option_words words;
 	struct why why = {""};
 	char dir[PATH_MAX];
 	uint64_t wait_s;

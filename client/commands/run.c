@@ -150,7 +150,7 @@ cmd_run_main(int argc, char **argv)
 {
 	const char *home = NULL, *config = NULL, *rounds = NULL;
 	bool once = false, apart = false, verbose = false;
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    {"home", 0, "DIR", "where identity, models and deltas are kept", &home, NULL},
 	    {"config", 0, "FILE", "settings (default: rivulet.conf in the home)", &config, NULL},
 	    {"trainer-user", 0, NULL, "run trainers as the user " APART_USER, NULL, &apart},
@@ -159,10 +159,10 @@ cmd_run_main(int argc, char **argv)
 	    {"verbose", 'v', NULL, "log more", NULL, &verbose},
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {
+	const struct option_usage usage = {
 	    "run [--home DIR] [--config FILE] [--trainer-user] [--once] [--rounds N]",
 	    "The device agent: asks for work, trains, sends, until SIGTERM or SIGINT.", 0, 0};
-	struct cmd_words words;
+	struct option_words words;
 	struct run run = {.ready = false};
 	char why[256] = "";
 	int rc;

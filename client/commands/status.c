@@ -173,14 +173,14 @@ cmd_status_main(int argc, char **argv)
 {
 	struct cmd_admin a = {.socket = NULL};
 	bool watch = false, ready = true;
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    {"watch", 'w', NULL, "again every two seconds, until Ctrl-C", NULL, &watch},
 	    CMD_ADMIN_OPTIONS(&a),
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {"status [--watch] " CMD_ADMIN_USAGE,
+	const struct option_usage usage = {"status [--watch] " CMD_ADMIN_USAGE,
 	    "What the coordinator is doing. The exit code is 1 when it is not ready.", 0, 0};
-	struct cmd_words words;
+	struct option_words words;
 	struct why why = {""};
 	int rc;
 
@@ -203,14 +203,14 @@ static int
 clock_confirm(int argc, char **argv)
 {
 	struct cmd_admin a = {.socket = NULL};
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
-	const struct cmd_usage usage = {"clock confirm " CMD_ADMIN_USAGE,
+	const struct option_usage usage = {"clock confirm " CMD_ADMIN_USAGE,
 	    "Says that the coordinator's clock is right although it has moved: what is old is "
 	    "deleted again.\n"
 	    "\"rivulet status\" says when that is asked for. Where nothing is, nothing changes.",
 	    0, 0};
-	struct cmd_words words;
+	struct option_words words;
 	struct why why = {""};
 	struct json *doc = NULL;
 	bool changed = false;

@@ -107,7 +107,7 @@ token_create(int argc, char **argv)
 	struct cmd_admin a = {.socket = NULL};
 	struct token_request request = {.uses = 1};
 	struct asked asked = {.expires = "24h"};
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    {"access", 0, NULL, "an access token: for --token-file, joins nobody", NULL,
 		&request.access},
 	    {"uses", 0, "N", "how many devices may join with it (default 1)", &asked.uses, NULL},
@@ -129,7 +129,7 @@ token_create(int argc, char **argv)
 	    CMD_ADMIN_OPTIONS(&a),
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {
+	const struct option_usage usage = {
 	    "token create [--access] [--uses N] [--expires 24h] "
 	    "[--role ROLE] [--owner NAME] [--label k=v] [--name NAME | --name-prefix TEXT] "
 	    "[-o FILE]",
@@ -137,7 +137,7 @@ token_create(int argc, char **argv)
 	    "elsewhere\n"
 	    "without a certificate. It is shown once; the coordinator keeps only its hash.",
 	    0, 0};
-	struct cmd_words words;
+	struct option_words words;
 	struct why why = {""};
 	int rc;
 
@@ -215,15 +215,15 @@ token_revoke(int argc, char **argv)
 {
 	struct cmd_admin a = {.socket = NULL};
 	bool stop = false;
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    {"stop-jobs", 0, NULL, "and stop all jobs of its owner", NULL, &stop},
 	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
-	const struct cmd_usage usage = {"token revoke ID [--stop-jobs] " CMD_ADMIN_USAGE,
+	const struct option_usage usage = {"token revoke ID [--stop-jobs] " CMD_ADMIN_USAGE,
 	    "Makes a token useless. Devices that joined with it stay. ID may be its beginning.", 1,
 	    1};
 	struct json *answer = NULL;
 	uint64_t stopped = 0;
-	struct cmd_words words;
+	struct option_words words;
 	struct why why = {""};
 	char id[CMD_FIND_ID], path[96];
 	int rc;

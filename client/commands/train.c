@@ -432,7 +432,7 @@ int
 cmd_train_main(int argc, char **argv)
 {
 	struct alone a = {.job_file = NULL};
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    {"home", 0, "DIR", "for settings and, if it joined, the device id", &a.home_option,
 		NULL},
 	    {"config", 0, "FILE", "settings (default: rivulet.conf in the home)", &a.config, NULL},
@@ -449,12 +449,12 @@ cmd_train_main(int argc, char **argv)
 	    {"json", 0, NULL, "print JSON", NULL, &a.json},
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {"train JOBFILE [--data NAME] [--epochs N] [--test NAME] "
-					"[--out FILE] [--config FILE] [--plan [--memory SIZE]]",
+	const struct option_usage usage = {"train JOBFILE [--data NAME] [--epochs N] [--test NAME] "
+					   "[--out FILE] [--config FILE] [--plan [--memory SIZE]]",
 	    "Trains a job's model on this machine alone, with the same trainer that the agent "
 	    "uses.",
 	    1, 1};
-	struct cmd_words words;
+	struct option_words words;
 	int rc;
 
 	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))

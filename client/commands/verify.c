@@ -287,7 +287,7 @@ cmd_verify_main(int argc, char **argv)
 	struct cmd_admin a = {.socket = NULL};
 	struct verify v = {.dir = NULL};
 	bool no_deltas = false;
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    {"contains", 0, "SEQ:HASH", "the chain must hold this entry: a head seen before",
 		&v.contains, NULL},
 	    {"without", 0, "DEVICE", "list the rounds this device touched; fold them without it",
@@ -298,14 +298,14 @@ cmd_verify_main(int argc, char **argv)
 	    CMD_ADMIN_OPTIONS(&a),
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {"verify fetch DIR [--no-deltas] " CMD_ADMIN_USAGE
-					"\n       rivulet verify DIR [--ca FILE] [--contains "
-					"SEQ:HASH] [--without DEVICE [-o DIR]] [--json]",
+	const struct option_usage usage = {"verify fetch DIR [--no-deltas] " CMD_ADMIN_USAGE
+					   "\n       rivulet verify DIR [--ca FILE] [--contains "
+					   "SEQ:HASH] [--without DEVICE [-o DIR]] [--json]",
 	    "Fetches the audit log into a directory, or checks such a directory without any "
 	    "network: order, signatures,\nhashes, and rounds folded again from kept deltas. The "
 	    "first entry that does not check is named, exit code 7.",
 	    1, 2};
-	struct cmd_words words;
+	struct option_words words;
 	struct why why = {""};
 	int rc;
 

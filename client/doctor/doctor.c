@@ -135,16 +135,17 @@ cmd_doctor_main(int argc, char **argv)
 {
 	const char *home = NULL, *config = NULL;
 	bool offline = false, json = false;
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    {"home", 0, "DIR", "the home to examine", &home, NULL},
 	    {"config", 0, "FILE", "settings (default: rivulet.conf in the home)", &config, NULL},
 	    {"offline", 0, NULL, "leave out what needs the network", NULL, &offline},
 	    {"json", 0, NULL, "print JSON", NULL, &json},
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {"doctor [--home DIR] [--config FILE] [--offline] [--json]",
+	const struct option_usage usage = {
+	    "doctor [--home DIR] [--config FILE] [--offline] [--json]",
 	    "Says what is wrong with this device, and what to do. It changes nothing.", 0, 0};
-	struct cmd_words words;
+	struct option_words words;
 	int rc;
 
 	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))

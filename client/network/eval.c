@@ -240,7 +240,7 @@ int
 cmd_eval_main(int argc, char **argv)
 {
 	struct eval v = {.job_file = NULL};
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    {"init", 0, "FILE", "the model: a safetensors file with the layers' tensors", &v.init,
 		NULL},
 	    {"input", 0, "FILE", "rows to put through it: a safetensors file of one tensor, or NPY",
@@ -254,13 +254,13 @@ cmd_eval_main(int argc, char **argv)
 	    {"json", 0, NULL, "print JSON", NULL, &v.json},
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {
+	const struct option_usage usage = {
 	    "eval JOBFILE --init FILE (--input FILE [--output FILE] | --data NAME) [--json]",
 	    "Puts rows through a job's network and gives its outputs, or measures loss and "
 	    "accuracy "
 	    "on a data set.",
 	    1, 1};
-	struct cmd_words words;
+	struct option_words words;
 	int rc;
 
 	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))

@@ -479,13 +479,13 @@ int
 cmd_personal_main(int argc, char **argv)
 {
 	struct personal *p = calloc(1, sizeof(*p));
-	struct cmd_words words;
+	struct option_words words;
 	struct why why = {""};
 	int rc;
 
 	if (!p)
 		return cmd_options_fail(ERR_NOMEM, &why);
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    {"output", 'o', "FILE", "where to", &p->to, NULL},
 	    {"home", 0, "DIR", "of the device", &p->home_word, NULL},
 	    {"base", 0, "FILE", "the job's model (default: the newest that the device holds)",
@@ -495,7 +495,7 @@ cmd_personal_main(int argc, char **argv)
 	    {"json", 0, NULL, "print JSON", NULL, &p->json},
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {
+	const struct option_usage usage = {
 	    "model local JOB -o FILE [--base FILE] [--job JOBFILE] [--home DIR] [--json]",
 	    "On a device: a job's model with the device's own tensors (role \"local\"), as a "
 	    "safetensors "

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "admin.h"
 #include "cmd.h"
 #include "hex.h"
 #include "num.h"
@@ -105,11 +106,11 @@ static int
 show_main(int argc, char **argv)
 {
 	bool json = false;
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    {"json", 0, NULL, "print JSON", NULL, &json}, {NULL, 0, NULL, NULL, NULL, NULL}};
-	const struct cmd_usage usage = {
+	const struct option_usage usage = {
 	    "data show FILE [--json]", "What is in a packed set. Its hash is checked.", 1, 1};
-	struct cmd_words words;
+	struct option_words words;
 	struct packed p;
 	struct why why;
 	char *names = NULL;
@@ -214,7 +215,7 @@ static int
 pack_main(int argc, char **argv)
 {
 	struct choice c = {.out = NULL};
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    {"out", 'o', "FILE", "the packed set", &c.out, NULL},
 	    {"size", 0, "HxW", "pictures: scale them to this height and width", &c.size, NULL},
 	    {"grey", 0, NULL, "pictures: one channel", NULL, &c.grey},
@@ -233,11 +234,11 @@ pack_main(int argc, char **argv)
 	    {"json", 0, NULL, "print JSON", NULL, &c.json},
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {"data pack FOLDER|FILE -o OUT",
+	const struct option_usage usage = {"data pack FOLDER|FILE -o OUT",
 	    "Packs a folder with a folder of PNG or JPEG pictures per class, or a CSV table, into "
 	    "one file\nfor [data NAME] format = packed.",
 	    1, 1};
-	struct cmd_words words;
+	struct option_words words;
 	struct packed p;
 	struct why why;
 	uint8_t hash[32];
@@ -260,14 +261,11 @@ pack_main(int argc, char **argv)
 int
 cmd_data_main(int argc, char **argv)
 {
-	const char *name = argc > 1 ? argv[1] : "";
-	bool help = strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0;
+	static const struct cmd_verb verbs[] = {
+	    {"pack", pack_main, "pictures or a table into one file"},
+	    {"show", show_main, "what is in such a file"},
+	    {NULL, NULL, NULL},
+	};
 
-	if (strcmp(name, "pack") == 0)
-		return pack_main(argc - 1, argv + 1);
-	if (strcmp(name, "show") == 0)
-		return show_main(argc - 1, argv + 1);
-	fprintf(help ? stdout : stderr,
-	    "usage: rivulet data pack FOLDER|FILE -o OUT\n       rivulet data show FILE\n");
-	return help ? CMD_OK : CMD_USAGE;
+	return cmd_admin_verbs("data", verbs, argc, argv);
 }

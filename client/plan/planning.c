@@ -69,7 +69,7 @@ int
 planning_main(int argc, char **argv)
 {
 	struct planning p = {.text = NULL};
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    {"fleet", 0, "FILE",
 		"what the devices are like: a table in CSV (default: as the coordinator knows "
 		"them)",
@@ -82,13 +82,13 @@ planning_main(int argc, char **argv)
 	    CMD_ADMIN_OPTIONS(&p.a),
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {
+	const struct option_usage usage = {
 	    "job plan FILE [--fleet FILE | --devices N] [--config FILE] " CMD_ADMIN_USAGE,
 	    "Says what a job will cost: bytes, memory, disk, time. Submits nothing.\nWithout "
 	    "--fleet and --devices the coordinator checks the document, and the fleet is its own; "
 	    "with them nobody is asked.\nExit code 4: the job cannot run.",
 	    1, 1};
-	struct cmd_words words;
+	struct option_words words;
 	struct why why = {""};
 	int rc;
 

@@ -105,18 +105,18 @@ int
 cmd_preset_main(int argc, char **argv)
 {
 	const char *set = NULL;
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    {"set", 's', "KEY=NUMBER", "a setting of the preset; may be given several times", &set,
 		NULL},
 	    {.name = NULL}};
-	const struct cmd_usage usage = {.usage = "preset [NAME [--set KEY=NUMBER]...]",
+	const struct option_usage usage = {.usage = "preset [NAME [--set KEY=NUMBER]...]",
 	    .about = "Prints a well-known network as a job's \"model\", and what it needs of "
 		     "\"data\"; without\n"
 		     "a name, what there is. A job may also say \"model\": {\"preset\": NAME, "
 		     "\"set\": {...}}.",
 	    .least = 0,
 	    .most = 1};
-	struct cmd_words words, sets;
+	struct option_words words, sets;
 	struct why why = {""};
 	int rc;
 
@@ -127,7 +127,7 @@ cmd_preset_main(int argc, char **argv)
 		return CMD_OK;
 	}
 	struct json *settings = json_object();
-	enum err e = cmd_options_all(&sets, table, "set", argc, argv, &why);
+	enum err e = option_all(&sets, table, "set", argc, argv, &why);
 	for (size_t i = 0; !e && i < sets.count; i++)
 		e = put_setting(settings, sets.words[i], &why);
 	if (!e)

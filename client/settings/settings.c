@@ -456,3 +456,9 @@ settings_data_place(const struct settings *s, const struct settings_data *d)
 
 	return ini_notes_place(&s->notes, field, INI_LAST);
 }
+
+const struct ini_section *
+settings_sections(void)
+{
+	return sections;
+}

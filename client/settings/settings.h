@@ -98,6 +98,8 @@ ERR_MUST_USE enum err settings_examine(struct settings **out, const char *home, 
 ERR_MUST_USE enum err settings_parse(
     struct settings **out, const char *name, const char *text, size_t len, struct why *why);
 void settings_free(struct settings *s);
+/* The table, for ini_list. */
+const struct ini_section *settings_sections(void);
 
 /* "FILE:LINE: data NAME.path: ", or of what else leads to the files of this one of the settings' data sets; "" if they came from no
  * file. */

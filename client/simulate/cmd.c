@@ -327,7 +327,7 @@ int
 cmd_simulate_main(int argc, char **argv)
 {
 	struct simulation s = {.job_file = NULL};
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    {"devices", 0, "N", "that many devices, all alike", &s.devices, NULL},
 	    {"fleet", 0, "FILE", "what the devices are like: a table in CSV", &s.fleet_file, NULL},
 	    {"speeds", 0, "lognormal:SIGMA", "multiply each device's speed by a number drawn so",
@@ -353,13 +353,13 @@ cmd_simulate_main(int argc, char **argv)
 	    {"out", 'o', "FILE", "write the last model there", &s.out_file, NULL},
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {
+	const struct option_usage usage = {
 	    "simulate JOBFILE --devices N | --fleet FILE [--config FILE] [--timing-only]",
 	    "Plays a job on a fleet of devices that exist in this process alone, with a clock of "
 	    "its own, and with\nthe code of the coordinator and the agent. A line of JSON for each "
 	    "round, then a summary; docs/simulate.md.",
 	    1, 1};
-	struct cmd_words words;
+	struct option_words words;
 	int rc;
 
 	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))

@@ -304,7 +304,7 @@ print_json(const struct compare *c)
 }
 
 static enum err
-compare(struct compare *c, const struct cmd_words *words, struct why *why)
+compare(struct compare *c, const struct option_words *words, struct why *why)
 {
 	enum err e = ERR_OK;
 
@@ -339,7 +339,7 @@ cmd_compare_main(int argc, char **argv)
 {
 	struct compare c = {.count = 0};
 	const char *axis = "round";
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    {"x", 'x', "round|reports|time", "what the curves are laid along (default: round)",
 		&axis, NULL},
 	    {"metric", 'm', "NAME",
@@ -349,12 +349,12 @@ cmd_compare_main(int argc, char **argv)
 	    CMD_ADMIN_OPTIONS(&c.a),
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {
+	const struct option_usage usage = {
 	    "job compare JOB... [--x round|reports|time] [--metric NAME] [--plot] " CMD_ADMIN_USAGE,
 	    "Lays the curves of up to 8 jobs side by side. `time` counts from the opening of each "
 	    "job's first round.",
 	    1, PLOT_LINES_MAX};
-	struct cmd_words words;
+	struct option_words words;
 	struct why why = {""};
 	int rc;
 

@@ -101,7 +101,7 @@ cmd_evaluate_main(int argc, char **argv)
 	struct cmd_admin a = {.socket = NULL};
 	struct evaluate v = {.goal = 0};
 	const char *goal = NULL;
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    {"like", 0, "JOB", "the job that says how: data, trainer, round, select", &v.like,
 		NULL},
 	    {"goal", 0, "N", "so many devices (default: as JOB)", &goal, NULL},
@@ -111,7 +111,7 @@ cmd_evaluate_main(int argc, char **argv)
 	    CMD_ADMIN_OPTIONS(&a),
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {
+	const struct option_usage usage = {
 	    "job evaluate MODEL|JOB --like JOB [--goal N] [--name NAME] [--wait] " CMD_ADMIN_USAGE,
 	    "Has devices evaluate a model on their data, and prints the id of the job that does "
 	    "it.\n"
@@ -120,7 +120,7 @@ cmd_evaluate_main(int argc, char **argv)
 	    "not over, else the "
 	    "newest.",
 	    1, 1};
-	struct cmd_words words;
+	struct option_words words;
 	struct why why = {""};
 	int rc;
 

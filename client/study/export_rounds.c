@@ -21,7 +21,7 @@ struct export
 	struct cmd_admin a;
 	const char *csv, *jsonl, *directory;
 	bool follow;
-	const struct cmd_words *words;
+	const struct option_words *words;
 	/* A file of lines. */
 	FILE *out;
 	struct sheet sheet;
@@ -228,7 +228,7 @@ int
 cmd_export_rounds(int argc, char **argv)
 {
 	struct export x = {.csv = NULL};
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    {"csv", 0, "FILE", "a line per round, a column per figure (-: standard output)", &x.csv,
 		NULL},
 	    {"jsonl", 0, "FILE", "a ROUND per line (-: standard output)", &x.jsonl, NULL},
@@ -238,12 +238,12 @@ cmd_export_rounds(int argc, char **argv)
 	    CMD_ADMIN_OPTIONS(&x.a),
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {"job export JOB... --csv FILE | --jsonl FILE | "
-					"--tensorboard DIR [--follow] " CMD_ADMIN_USAGE,
+	const struct option_usage usage = {"job export JOB... --csv FILE | --jsonl FILE | "
+					   "--tensorboard DIR [--follow] " CMD_ADMIN_USAGE,
 	    "Writes the rounds of jobs that have ended.\nA run that DIR has goes on where it "
 	    "ended; --follow goes on when the coordinator was away.",
-	    1, CMD_OPTIONS_WORDS_MAX};
-	struct cmd_words words;
+	    1, OPTION_WORDS_MAX};
+	struct option_words words;
 	struct why why = {""};
 	int rc;
 

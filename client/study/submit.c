@@ -23,7 +23,7 @@ struct submit {
 	bool best;
 	bool print; /* the document, */
 	bool dry, runs; /* or what it would cost; and it can run */
-	struct cmd_words sets;
+	struct option_words sets;
 	/* The document as it is submitted. */
 	char *text;
 	size_t len;
@@ -293,7 +293,7 @@ cmd_submit_main(int argc, char **argv)
 {
 	struct submit s = {.text = NULL};
 	const char *set = NULL;
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    {"set", 's', "PATH=VALUE", "change the document, any number of times", &set, NULL},
 	    {"init", 0, "JOB", "begin with that job's present model", &s.init, NULL},
 	    {"best", 0, NULL, "of --init: with its best", NULL, &s.best},
@@ -304,12 +304,13 @@ cmd_submit_main(int argc, char **argv)
 	    CMD_ADMIN_OPTIONS(&s.a),
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {"job submit FILE [--set PATH=VALUE]... [--init JOB [--best "
-					"| --round N]] [--dry-run | --print] " CMD_ADMIN_USAGE,
+	const struct option_usage usage = {
+	    "job submit FILE [--set PATH=VALUE]... [--init JOB [--best "
+	    "| --round N]] [--dry-run | --print] " CMD_ADMIN_USAGE,
 	    "Submits a job document and prints the job's id. The same document again is the same "
 	    "job.\nPATH: keys with dots, as in local.optimizer.rate=0.01; VALUE: JSON, else text.",
 	    1, 1};
-	struct cmd_words words;
+	struct option_words words;
 	struct why why = {""};
 	int rc;
 
@@ -320,7 +321,7 @@ cmd_submit_main(int argc, char **argv)
 		cmd_print_error("%s", wrong);
 		return CMD_USAGE;
 	}
-	enum err e = cmd_options_all(&s.sets, table, "set", argc, argv, &why);
+	enum err e = option_all(&s.sets, table, "set", argc, argv, &why);
 	if (!e && (!s.print || s.init))
 		e = cmd_admin_open(&s.a, &why);
 	if (!e)

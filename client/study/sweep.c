@@ -250,7 +250,7 @@ sweep(struct sweep *s, bool *ended, struct why *why)
 }
 
 static enum err
-prepare(struct sweep *s, const char *path, const struct cmd_words *sets, struct why *why)
+prepare(struct sweep *s, const char *path, const struct option_words *sets, struct why *why)
 {
 	enum err e = preset_read_base(path, &s->base, why);
 
@@ -306,7 +306,7 @@ cmd_sweep_main(int argc, char **argv)
 {
 	struct sweep s = {.parallel = 1};
 	const char *set = NULL, *parallel = NULL;
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    {"set", 's', "PATH=A,B,...", "values of a list of the grid, any number of times", &set,
 		NULL},
 	    {"parallel", 'j', "N", "how many jobs at once (default 1)", &parallel, NULL},
@@ -315,15 +315,16 @@ cmd_sweep_main(int argc, char **argv)
 	    CMD_ADMIN_OPTIONS(&s.a),
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {"job sweep FILE --set PATH=A,B,... [--set ...] [--parallel "
-					"N] [--prefix TEXT] " CMD_ADMIN_USAGE,
+	const struct option_usage usage = {
+	    "job sweep FILE --set PATH=A,B,... [--set ...] [--parallel "
+	    "N] [--prefix TEXT] " CMD_ADMIN_USAGE,
 	    "Submits a job for each combination of the values (at most 1000), waits for them and "
 	    "ranks them by their monitor.\nThe same command again goes on where one was ended: "
 	    "Ctrl-C leaves the jobs as they are.\n"
 	    "Exit codes: 0 all jobs are done, 1 some were refused, stopped or paused, 130 ended "
 	    "by Ctrl-C.",
 	    1, 1};
-	struct cmd_words words, sets;
+	struct option_words words, sets;
 	struct why why = {""};
 	bool ended = false;
 	int rc;
@@ -335,7 +336,7 @@ cmd_sweep_main(int argc, char **argv)
 		return CMD_USAGE;
 	}
 	grid_init(&s.all.grid);
-	enum err e = cmd_options_all(&sets, table, "set", argc, argv, &why);
+	enum err e = option_all(&sets, table, "set", argc, argv, &why);
 	if (!e)
 		e = prepare(&s, words.words[0], &sets, &why);
 	if (!e)

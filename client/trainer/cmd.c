@@ -245,10 +245,10 @@ int
 cmd_trainer_main(int argc, char **argv)
 {
 	bool offer = false;
-	const struct cmd_option table[] = {
+	const struct option_entry table[] = {
 	    {"offer", 0, NULL, "print what it can do, as an agent asks", NULL, &offer},
 	    {.name = NULL}};
-	const struct cmd_usage usage = {.usage = "trainer DIR|--offer",
+	const struct option_usage usage = {.usage = "trainer DIR|--offer",
 	    .about = "Does a task of a built-in job in DIR, where an agent has laid it out, as the "
 		     "agent itself\n"
 		     "would: [trainer builtin] exec = /usr/bin/rivulet trainer. Without DIR it "
@@ -256,7 +256,7 @@ cmd_trainer_main(int argc, char **argv)
 		     "given tasks (persistent = yes).",
 	    .least = 0,
 	    .most = 1};
-	struct cmd_words words;
+	struct option_words words;
 	struct why why = {""};
 	int rc, in, out;
 

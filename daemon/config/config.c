@@ -361,3 +361,9 @@ config_load(struct config *c, const char *path, struct why *why)
 {
 	return config_examine(c, path, NULL, why);
 }
+
+const struct ini_section *
+config_sections(void)
+{
+	return sections;
+}

@@ -117,6 +117,8 @@ ERR_MUST_USE enum err config_examine(
 /* The same from memory; file is the name for messages. */
 ERR_MUST_USE enum err config_parse(
     struct config *c, const char *file, const char *text, size_t len, struct why *why);
+/* The table, for ini_list. */
+const struct ini_section *config_sections(void);
 /* NULL if there is none of this name. */
 const struct config_data *config_data_find(const struct config *c, const char *name);
 

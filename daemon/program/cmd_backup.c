@@ -1,4 +1,3 @@
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,44 +13,6 @@
 /* linux/ioprio.h is not everywhere: the idle class, for this process. */
 #define IOPRIO_IDLE (3 << 13)
 #define IOPRIO_PROCESS 1
-
-static const char usage[] =
-    "usage: rivuletd [--config FILE] backup [--keys] [--rate BYTES] [--json] DIR\n"
-    "Copies the state of the coordinator, running or not, to DIR, which must be new or empty.\n"
-    "  --keys         also the keys: whoever has the copy can then act as this coordinator\n"
-    "  --rate BYTES   per second at most (suffix K, M or G; 64M; 0: no limit)\n"
-    "Exit codes: 0 done, 1 failed, 2 usage.\n";
-
-struct options {
-	bool help, json, keys;
-	uint64_t rate;
-	const char *dir;
-};
-
-static bool
-read_options(int argc, char **argv, struct options *o)
-{
-	static const struct option table[] = {
-	    {"keys", no_argument, NULL, 'k'},
-	    {"rate", required_argument, NULL, 'r'},
-	    {"json", no_argument, NULL, 'j'},
-	    {"help", no_argument, NULL, 'h'},
-	    {NULL, 0, NULL, 0},
-	};
-	int c;
-
-	*o = (struct options){.rate = RATE_DEFAULT};
-	optind = 0;
-	while ((c = getopt_long(argc, argv, "", table, NULL)) != -1) {
-		if (c == '?' || (c == 'r' && !num_bytes(optarg, &o->rate)))
-			return false;
-		o->help |= c == 'h';
-		o->json |= c == 'j';
-		o->keys |= c == 'k';
-	}
-	o->dir = optind < argc ? argv[optind] : NULL;
-	return o->help || argc - optind == 1;
-}
 
 /* Rounds come first: on the processor, and on disks whose scheduler knows the idle class. */
 static void
@@ -97,22 +58,41 @@ print_text(const struct backup *b)
 int
 cmd_backup_main(const char *path, int argc, char **argv)
 {
+	struct backup b = {.rate = RATE_DEFAULT};
+	const char *rate = NULL;
+	bool json = false;
+	const struct option_entry table[] = {
+	    {"keys", 0, NULL, "also the keys: whoever has the copy can act as this coordinator",
+		NULL, &b.keys},
+	    {"rate", 0, "BYTES", "per second at most (suffix K, M or G; 64M; 0: no limit)", &rate,
+		NULL},
+	    {"json", 0, NULL, "print JSON", NULL, &json},
+	    COMMAND_CONFIG(&path),
+	    {NULL, 0, NULL, NULL, NULL, NULL},
+	};
+	static const struct option_usage usage = {
+	    "backup [--config FILE] [--keys] [--rate BYTES] [--json] DIR",
+	    "Copies the state of the coordinator, running or not, to DIR, which must be new or "
+	    "empty.\n"
+	    "Exit codes: 0 done, 1 failed, 2 usage.",
+	    1, 1};
+	struct option_words words;
 	struct why why = {""};
-	struct options o;
+	int rc;
 
-	if (!read_options(argc, argv, &o) || o.help) {
-		fputs(usage, o.help ? stdout : stderr);
-		return o.help ? COMMAND_OK : COMMAND_USAGE;
-	}
+	if (!command_take(&words, table, &usage, argc, argv, &rc))
+		return rc;
+	if (rate && !num_bytes(rate, &b.rate))
+		return command_misused("--rate wants a number of bytes", &usage);
 	struct config *config = command_config(path);
 	if (!config)
 		return COMMAND_FAILED;
-	struct backup b = {
-	    .state_dir = config->state_dir, .dir = o.dir, .keys = o.keys, .rate = o.rate};
+	b.state_dir = config->state_dir;
+	b.dir = words.words[0];
 	step_back();
-	int rc = backup_make(&b, &why) ? command_fail_in(config->state_dir, &why)
-	    : o.json		       ? print_json(&b)
-				       : print_text(&b);
+	rc = backup_make(&b, &why) ? command_fail_in(config->state_dir, &why)
+	    : json		   ? print_json(&b)
+				   : print_text(&b);
 	free(config);
 	return rc;
 }

@@ -1,4 +1,3 @@
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,42 +5,6 @@
 #include "command.h"
 #include "inspect.h"
 #include "keys.h"
-
-static const char usage[] =
-    "usage: rivuletd [--config FILE] ca rotate            make the next CA\n"
-    "       rivuletd [--config FILE] ca status            which CA, and who has not renewed\n"
-    "       rivuletd [--config FILE] ca finish [--force]  make it the CA, and trust the old one no "
-    "more\n"
-    "A running coordinator follows when it reads its configuration again (systemctl reload) or "
-    "starts.\n"
-    "  --force  although devices have not renewed: they must join again\n";
-
-struct options {
-	const char *what;
-	bool help, force;
-};
-
-static bool
-read_options(int argc, char **argv, struct options *o)
-{
-	static const struct option table[] = {
-	    {"force", no_argument, NULL, 'f'},
-	    {"help", no_argument, NULL, 'h'},
-	    {NULL, 0, NULL, 0},
-	};
-	int c;
-
-	*o = (struct options){.what = NULL};
-	optind = 0;
-	while ((c = getopt_long(argc, argv, "", table, NULL)) != -1) {
-		if (c == '?')
-			return false;
-		o->help |= c == 'h';
-		o->force |= c == 'f';
-	}
-	o->what = optind + 1 == argc ? argv[optind] : NULL;
-	return o->help || (o->what && (!o->force || strcmp(o->what, "finish") == 0));
-}
 
 /* Who would be shut out: devices that do not work with a certificate of the next CA. */
 struct behind {
@@ -153,25 +116,67 @@ finish(const struct config *config, bool force)
 	return COMMAND_OK;
 }
 
+/* --- the three */
+
+#define CA_FOLLOWS \
+	"A running coordinator follows when it reads its configuration again (systemctl reload) " \
+	"or starts."
+
+/* rotate, status: argv[0] is the verb. */
+static int
+ca_plain(const char *path, int argc, char **argv)
+{
+	static const struct option_usage usages[] = {
+	    {"ca rotate [--config FILE]", "Makes the next CA.\n" CA_FOLLOWS, 0, 0},
+	    {"ca status [--config FILE]",
+		"Says which CA it is, and, while it is replaced, who has not renewed.", 0, 0},
+	};
+	bool rotates = strcmp(argv[0], "rotate") == 0;
+	const struct option_entry table[] = {
+	    COMMAND_CONFIG(&path), {NULL, 0, NULL, NULL, NULL, NULL}};
+	struct option_words words;
+	int rc;
+
+	if (!command_take(&words, table, &usages[rotates ? 0 : 1], argc, argv, &rc))
+		return rc;
+	struct config *config = command_config(path);
+	rc = !config ? COMMAND_FAILED : rotates ? rotate(config) : status(config);
+	free(config);
+	return rc;
+}
+
+static int
+ca_finish(const char *path, int argc, char **argv)
+{
+	bool force = false;
+	const struct option_entry table[] = {
+	    {"force", 0, NULL, "although devices have not renewed: they must join again", NULL,
+		&force},
+	    COMMAND_CONFIG(&path),
+	    {NULL, 0, NULL, NULL, NULL, NULL},
+	};
+	static const struct option_usage usage = {"ca finish [--config FILE] [--force]",
+	    "Makes the next CA the CA, and trusts the old one no more.\n" CA_FOLLOWS, 0, 0};
+	struct option_words words;
+	int rc;
+
+	if (!command_take(&words, table, &usage, argc, argv, &rc))
+		return rc;
+	struct config *config = command_config(path);
+	rc = config ? finish(config, force) : COMMAND_FAILED;
+	free(config);
+	return rc;
+}
+
 int
 cmd_ca_main(const char *path, int argc, char **argv)
 {
-	struct options o;
+	static const struct command_verb verbs[] = {
+	    {"rotate", ca_plain, "make the next CA"},
+	    {"status", ca_plain, "which CA, and who has not renewed"},
+	    {"finish", ca_finish, "make it the CA, and trust the old one no more"},
+	    {NULL, NULL, NULL},
+	};
 
-	bool good = read_options(argc, argv, &o);
-	bool known = good && !o.help &&
-	    (strcmp(o.what, "rotate") == 0 || strcmp(o.what, "status") == 0 ||
-		strcmp(o.what, "finish") == 0);
-	if (!known) {
-		fputs(usage, good && o.help ? stdout : stderr);
-		return good && o.help ? COMMAND_OK : COMMAND_USAGE;
-	}
-	struct config *config = command_config(path);
-	if (!config)
-		return COMMAND_FAILED;
-	int rc = strcmp(o.what, "rotate") == 0 ? rotate(config)
-	    : strcmp(o.what, "status") == 0    ? status(config)
-					       : finish(config, o.force);
-	free(config);
-	return rc;
+	return command_verbs("ca", verbs, path, argc, argv);
 }

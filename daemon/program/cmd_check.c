@@ -1,4 +1,3 @@
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,62 +11,11 @@
 
 enum { SOUND = 0, REPAIRED = 3, WARNINGS = 4, DAMAGE = 7 };
 
-static const char usage[] =
-    "usage: rivuletd [--config FILE] check [--repair [--drop-damaged-deltas]] [--delete-lost "
-    "[--older "
-    "TIME]] [--json] [DIR]\n"
-    "Examines the state directory of the configuration, or DIR (then no configuration is read), "
-    "and changes nothing\n"
-    "without --repair. While a coordinator runs on it, what may be changing is not judged.\n"
-    "  --repair               put in order what loses nothing; move damaged files to damaged/; the "
-    "coordinator\n"
-    "                         must be stopped\n"
-    "  --drop-damaged-deltas  with --repair: also take back accepted deltas of open rounds whose "
-    "file is gone or\n"
-    "                         damaged; their devices hold receipts that are then not kept\n"
-    "  --delete-lost          remove what was set aside in lost/, also beside a running "
-    "coordinator\n"
-    "  --older TIME           only what was set aside so long ago (s, m, h or d; 30d)\n"
-    "Exit codes: 0 sound, 1 could not be examined, 2 usage, 3 all that was found is repaired, 4 "
-    "warnings left,\n"
-    "7 damage left.\n";
-
 struct options {
-	bool help, json, repair, drop, delete_lost;
+	bool json, repair, drop, delete_lost;
 	uint64_t older_s;
 	const char *dir;
 };
-
-static bool
-read_options(int argc, char **argv, struct options *o)
-{
-	static const struct option table[] = {
-	    {"repair", no_argument, NULL, 'r'},
-	    {"drop-damaged-deltas", no_argument, NULL, 'd'},
-	    {"delete-lost", no_argument, NULL, 'l'},
-	    {"older", required_argument, NULL, 'o'},
-	    {"json", no_argument, NULL, 'j'},
-	    {"help", no_argument, NULL, 'h'},
-	    {NULL, 0, NULL, 0},
-	};
-	bool older = false;
-	int c;
-
-	*o = (struct options){.older_s = OLDER_S};
-	optind = 0;
-	while ((c = getopt_long(argc, argv, "", table, NULL)) != -1) {
-		if (c == '?' || (c == 'o' && !num_seconds(optarg, &o->older_s)))
-			return false;
-		older |= c == 'o';
-		o->delete_lost |= c == 'l';
-		o->help |= c == 'h';
-		o->json |= c == 'j';
-		o->repair |= c == 'r';
-		o->drop |= c == 'd';
-	}
-	o->dir = optind < argc ? argv[optind] : NULL;
-	return argc - optind <= 1 && (o->repair || !o->drop) && (o->delete_lost || !older);
-}
 
 static int
 print_json(struct check *c)
@@ -155,17 +103,62 @@ examine(const struct options *o, const struct config *config)
 	return rc;
 }
 
+/* What is wrong with options that do not go together; NULL: nothing. */
+static const char *
+misuse(struct options *o, const char *older)
+{
+	if (older && !num_seconds(older, &o->older_s))
+		return "--older wants a time (s, m, h or d may follow the number)";
+	if (o->drop && !o->repair)
+		return "--drop-damaged-deltas goes with --repair";
+	return older && !o->delete_lost ? "--older goes with --delete-lost" : NULL;
+}
+
 int
 cmd_check_main(const char *path, int argc, char **argv)
 {
-	struct options o;
+	struct options o = {.older_s = OLDER_S};
+	const char *older = NULL;
+	const struct option_entry table[] = {
+	    {"repair", 0, NULL, "put in order what loses nothing; move damaged files to damaged/",
+		NULL, &o.repair},
+	    {"drop-damaged-deltas", 0, NULL,
+		"with --repair: take back accepted deltas whose file is gone or damaged", NULL,
+		&o.drop},
+	    {"delete-lost", 0, NULL,
+		"remove what was set aside in lost/, also beside a running coordinator", NULL,
+		&o.delete_lost},
+	    {"older", 0, "TIME",
+		"of --delete-lost: only what was set aside so long ago (s, m, h or d; 30d)", &older,
+		NULL},
+	    {"json", 0, NULL, "print JSON", NULL, &o.json},
+	    COMMAND_CONFIG(&path),
+	    {NULL, 0, NULL, NULL, NULL, NULL},
+	};
+	static const struct option_usage usage = {
+	    "check [--config FILE] [--repair [--drop-damaged-deltas]] [--delete-lost [--older "
+	    "TIME]] [--json] [DIR]",
+	    "Examines the state directory of the configuration, or DIR (then no configuration is "
+	    "read), and changes nothing\n"
+	    "without --repair, for which the coordinator must be stopped. While one runs, what may "
+	    "be changing is not judged.\n"
+	    "Of deltas of open rounds that are taken back, devices hold receipts that are then "
+	    "not kept.\n"
+	    "Exit codes: 0 sound, 1 could not be examined, 2 usage, 3 all that was found is "
+	    "repaired, 4 warnings left,\n"
+	    "7 damage left.",
+	    0, 1};
+	struct option_words words;
+	int rc;
 
-	if (!read_options(argc, argv, &o) || o.help) {
-		fputs(usage, o.help ? stdout : stderr);
-		return o.help ? COMMAND_OK : COMMAND_USAGE;
-	}
+	if (!command_take(&words, table, &usage, argc, argv, &rc))
+		return rc;
+	const char *wrong = misuse(&o, older);
+	if (wrong)
+		return command_misused(wrong, &usage);
+	o.dir = words.count > 0 ? words.words[0] : NULL;
 	struct config *config = o.dir ? calloc(1, sizeof(*config)) : command_config(path);
-	int rc = config ? examine(&o, config) : COMMAND_FAILED;
+	rc = config ? examine(&o, config) : COMMAND_FAILED;
 	free(config);
 	return rc;
 }

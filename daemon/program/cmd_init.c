@@ -1,4 +1,3 @@
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,49 +21,10 @@
 #define FIRST_TOKEN_USES 100
 #define FIRST_TOKEN_SECONDS (7 * 86400)
 
-static const char usage[] =
-    "usage: rivuletd [--config FILE] init [--name HOST|IP]... [--new-database]\n"
-    "Makes what is missing of CA, certificates and keys, and the database, and prints the first "
-    "join "
-    "token. With names,\n"
-    "issues the server certificate anew for them. An init that was interrupted is finished by the "
-    "next.\n"
-    "  --new-database  the database is lost and there is no backup: make an empty one under the CA "
-    "that is there.\n"
-    "                  Devices join again with their keys; models and deltas of before are set "
-    "aside in lost/.\n";
-
 struct options {
-	bool help, new_database;
-	const char *names[NAMES_MAX];
-	size_t name_count;
+	bool new_database;
+	struct option_words names;
 };
-
-static bool
-read_options(int argc, char **argv, struct options *o)
-{
-	static const struct option table[] = {
-	    {"name", required_argument, NULL, 'n'},
-	    {"new-database", no_argument, NULL, 'd'},
-	    {"help", no_argument, NULL, 'h'},
-	    {NULL, 0, NULL, 0},
-	};
-	int c;
-
-	*o = (struct options){.help = false};
-	optind = 0;
-	while ((c = getopt_long(argc, argv, "", table, NULL)) != -1) {
-		if (c == 'h')
-			o->help = true;
-		else if (c == 'd')
-			o->new_database = true;
-		else if (c == 'n' && o->name_count < NAMES_MAX)
-			o->names[o->name_count++] = optarg;
-		else
-			return false;
-	}
-	return optind == argc;
-}
 
 struct first {
 	struct services s;
@@ -303,7 +263,7 @@ init(const struct options *o, const struct config *config)
 	if (!e && make)
 		e = begin(config, &lock, &why);
 	if (!e)
-		e = keys_init(config->state_dir, o->names, o->name_count, &fresh, &why);
+		e = keys_init(config->state_dir, o->names.words, o->names.count, &fresh, &why);
 	f.s.incarnation = choose_incarnation(fresh);
 	FAULT("init.keys");
 	if (!e && make)
@@ -314,8 +274,8 @@ init(const struct options *o, const struct config *config)
 		print_first(&f, config, fresh, text);
 	else if (!e)
 		fprintf(stderr, "rivuletd: %s is initialised already%s\n", config->state_dir,
-		    o->name_count ? "; issued a new server certificate"
-				  : "; with --name it issues a new server certificate");
+		    o->names.count > 0 ? "; issued a new server certificate"
+				       : "; with --name it issues a new server certificate");
 	first_deinit(&f);
 	return e ? command_fail_in(config->state_dir, &why) : COMMAND_OK;
 }
@@ -323,14 +283,40 @@ init(const struct options *o, const struct config *config)
 int
 cmd_init_main(const char *path, int argc, char **argv)
 {
-	struct options o;
+	struct options o = {.new_database = false};
+	const char *name = NULL;
+	const struct option_entry table[] = {
+	    {"name", 0, "HOST|IP", "of the server's certificate; may be given several times", &name,
+		NULL},
+	    {"new-database", 0, NULL,
+		"the database is lost and there is no backup: make an empty one under the CA that "
+		"is there",
+		NULL, &o.new_database},
+	    COMMAND_CONFIG(&path),
+	    {NULL, 0, NULL, NULL, NULL, NULL},
+	};
+	static const struct option_usage usage = {
+	    "init [--config FILE] [--name HOST|IP]... [--new-database]",
+	    "Makes what is missing of CA, certificates and keys, and the database, and prints the "
+	    "first join token. With names,\n"
+	    "issues the server certificate anew for them. An init that was interrupted is "
+	    "finished by the next.\n"
+	    "With a new database devices join again with their keys; models and deltas of before "
+	    "are set aside in lost/.",
+	    0, 0};
+	struct option_words words;
+	struct why why = {""};
+	int rc;
 
-	if (!read_options(argc, argv, &o) || o.help) {
-		fputs(usage, o.help ? stdout : stderr);
-		return o.help ? COMMAND_OK : COMMAND_USAGE;
-	}
+	if (!command_take(&words, table, &usage, argc, argv, &rc))
+		return rc;
+	enum err e = option_all(&o.names, table, "name", argc, argv, &why);
+	if (!e && o.names.count > NAMES_MAX)
+		e = err_set(&why, ERR_LIMIT, "a certificate has at most %d names", NAMES_MAX);
+	if (e)
+		return command_misused(why.text, &usage);
 	struct config *config = command_config(path);
-	int rc = config ? init(&o, config) : COMMAND_FAILED;
+	rc = config ? init(&o, config) : COMMAND_FAILED;
 	free(config);
 	return rc;
 }

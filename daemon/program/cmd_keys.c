@@ -1,6 +1,5 @@
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
@@ -13,19 +12,6 @@
 #include "file.h"
 #include "inspect.h"
 #include "keys_archive.h"
-
-static const char usage[] =
-    "usage: rivuletd [--config FILE] keys export FILE|-   all of keys/ in one file (tar), mode "
-    "0600\n"
-    "       rivuletd [--config FILE] keys import FILE|-   puts them into the state directory\n"
-    "       rivuletd [--config FILE] keys check FILE|-    do they fit this coordinator's "
-    "database?\n"
-    "export overwrites nothing; - is standard output:  rivuletd keys export - | age -r ... > "
-    "keys.age\n"
-    "import replaces no key: if another one is there, it changes nothing.\n"
-    "check changes nothing, and also works beside a running coordinator.\n"
-    "Whoever has the file can act as this coordinator.\n"
-    "Exit codes: 0 done, 1 failed, 2 usage.\n";
 
 #define DIR_ROOM (CONFIG_PATH_MAX + 32)
 
@@ -299,29 +285,61 @@ check_keys(const struct config *config, const char *file)
 	return e ? command_fail_in(config->state_dir, &why) : COMMAND_OK;
 }
 
+#define KEYS_SECRET \
+	"Whoever has the file can act as this coordinator. Exit codes: 0 done, 1 failed, 2 usage."
+
+static const struct keys_verb {
+	const char *name;
+	int (*run)(const struct config *config, const char *file);
+	struct option_usage usage;
+} all[] = {
+    {"export", export_keys,
+	{"keys export [--config FILE] FILE|-",
+	    "Puts all of keys/ into one file (tar), mode 0600, and overwrites nothing. - is "
+	    "standard output:\n"
+	    "rivuletd keys export - | age -r ... > keys.age\n" KEYS_SECRET,
+	    1, 1}},
+    {"import", import_keys,
+	{"keys import [--config FILE] FILE|-",
+	    "Puts such a file's keys into the state directory. It replaces no key: if another "
+	    "one is there, it changes nothing.\n" KEYS_SECRET,
+	    1, 1}},
+    {"check", check_keys,
+	{"keys check [--config FILE] FILE|-",
+	    "Says whether such a file fits this coordinator's database. It changes nothing, and "
+	    "also works beside a running\ncoordinator.\n" KEYS_SECRET,
+	    1, 1}},
+};
+
+/* argv[0] is the verb. */
+static int
+keys_one(const char *path, int argc, char **argv)
+{
+	const struct option_entry table[] = {
+	    COMMAND_CONFIG(&path), {NULL, 0, NULL, NULL, NULL, NULL}};
+	const struct keys_verb *verb = all;
+	struct option_words words;
+	int rc;
+
+	while (strcmp(argv[0], verb->name) != 0)
+		verb++;
+	if (!command_take(&words, table, &verb->usage, argc, argv, &rc))
+		return rc;
+	struct config *config = command_config(path);
+	rc = config ? verb->run(config, words.words[0]) : COMMAND_FAILED;
+	free(config);
+	return rc;
+}
+
 int
 cmd_keys_main(const char *path, int argc, char **argv)
 {
-	static const struct option table[] = {{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
-	static const struct {
-		const char *name;
-		int (*run)(const struct config *config, const char *file);
-	} all[] = {{"export", export_keys}, {"import", import_keys}, {"check", check_keys}};
-	int c;
+	static const struct command_verb verbs[] = {
+	    {"export", keys_one, "all of keys/ in one file (tar), mode 0600"},
+	    {"import", keys_one, "put them into the state directory"},
+	    {"check", keys_one, "do they fit this coordinator's database?"},
+	    {NULL, NULL, NULL},
+	};
 
-	optind = 0;
-	while ((c = getopt_long(argc, argv, "", table, NULL)) != -1) {
-		fputs(usage, c == 'h' ? stdout : stderr);
-		return c == 'h' ? COMMAND_OK : COMMAND_USAGE;
-	}
-	for (size_t i = 0; argc - optind == 2 && i < sizeof(all) / sizeof(all[0]); i++) {
-		if (strcmp(argv[optind], all[i].name) != 0)
-			continue;
-		struct config *config = command_config(path);
-		int rc = config ? all[i].run(config, argv[optind + 1]) : COMMAND_FAILED;
-		free(config);
-		return rc;
-	}
-	fputs(usage, stderr);
-	return COMMAND_USAGE;
+	return command_verbs("keys", verbs, path, argc, argv);
 }

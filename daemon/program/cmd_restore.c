@@ -1,17 +1,8 @@
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "command.h"
 #include "restore.h"
-
-static const char usage[] =
-    "usage: rivuletd [--config FILE] restore DIR\n"
-    "Copies the backup in DIR into the state directory, which must hold no state (keys may be "
-    "there and then stay,\n"
-    "if the backup's database was used with their CA), and checks every file on the way. The "
-    "coordinator's next start raises its incarnation.\n"
-    "Exit codes: 0 done, 1 failed, 2 usage.\n";
 
 static int
 restore(const char *state_dir, const char *dir)
@@ -34,20 +25,23 @@ restore(const char *state_dir, const char *dir)
 int
 cmd_restore_main(const char *path, int argc, char **argv)
 {
-	static const struct option table[] = {{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
-	int c;
+	const struct option_entry table[] = {
+	    COMMAND_CONFIG(&path), {NULL, 0, NULL, NULL, NULL, NULL}};
+	static const struct option_usage usage = {"restore [--config FILE] DIR",
+	    "Copies the backup in DIR into the state directory, which must hold no state (keys "
+	    "may be there and then stay,\n"
+	    "if the backup's database was used with their CA), and checks every file on the way. "
+	    "The coordinator's next\n"
+	    "start raises its incarnation.\n"
+	    "Exit codes: 0 done, 1 failed, 2 usage.",
+	    1, 1};
+	struct option_words words;
+	int rc;
 
-	optind = 0;
-	while ((c = getopt_long(argc, argv, "", table, NULL)) != -1) {
-		fputs(usage, c == 'h' ? stdout : stderr);
-		return c == 'h' ? COMMAND_OK : COMMAND_USAGE;
-	}
-	if (argc - optind != 1) {
-		fputs(usage, stderr);
-		return COMMAND_USAGE;
-	}
+	if (!command_take(&words, table, &usage, argc, argv, &rc))
+		return rc;
 	struct config *config = command_config(path);
-	int rc = config ? restore(config->state_dir, argv[optind]) : COMMAND_FAILED;
+	rc = config ? restore(config->state_dir, words.words[0]) : COMMAND_FAILED;
 	free(config);
 	return rc;
 }

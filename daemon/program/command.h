@@ -5,6 +5,7 @@
 
 #include "config.h"
 #include "err.h"
+#include "option.h"
 #include "services.h"
 
 /*
@@ -19,12 +20,39 @@ enum command_exit {
 	    EX_CONFIG, /* a start that only a person can mend: the unit does not try again */
 };
 
+#define CONFIG_PATH "/etc/rivulet/rivuletd.conf"
+/* The entry of each subcommand's table. */
+#define COMMAND_CONFIG(path) \
+	{ \
+		"config", 'c', "FILE", "the configuration (default: " CONFIG_PATH ")", (path), \
+		    NULL \
+	}
+
 int cmd_init_main(const char *path, int argc, char **argv);
 int cmd_ca_main(const char *path, int argc, char **argv);
 int cmd_check_main(const char *path, int argc, char **argv);
 int cmd_backup_main(const char *path, int argc, char **argv);
 int cmd_restore_main(const char *path, int argc, char **argv);
 int cmd_keys_main(const char *path, int argc, char **argv);
+
+/* Options of a subcommand, by option.h: prints the reason and the usage on error, the usage on --help. True: go on; false: leave with
+ * *rc. */
+bool command_take(struct option_words *words, const struct option_entry *table,
+    const struct option_usage *usage, int argc, char **argv, int *rc);
+/* The same for what says more than a table can: prints the reason and the usage, and returns COMMAND_USAGE. */
+int command_misused(const char *reason, const struct option_usage *usage);
+
+/* Subcommands of a command ("ca rotate"), or of the program: a table and a loop. */
+struct command_verb {
+	const char *name;
+	int (*main)(const char *path, int argc, char **argv);
+	const char *help;
+};
+int command_verbs(
+    const char *command, const struct command_verb *verbs, const char *path, int argc, char **argv);
+/* Prints the table of `parent` ("ca", or "" for the program), and what each verb answers to OPTION_QUERY, behind a line of its own. */
+void command_print_verbs(
+    const char *parent, const struct option_entry *table, const struct command_verb *verbs);
 
 /* The configuration in a fresh allocation, which the caller frees, or NULL after saying on stderr what is wrong. */
 struct config *command_config(const char *path);

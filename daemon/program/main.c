@@ -31,7 +31,6 @@
 #define WARN_MS 86400000
 #define SETTLE_MS 1000
 #define FLUSH_MS 60000 /* what devices were heard to say goes to the database */
-#define CONFIG_PATH "/etc/rivulet/rivuletd.conf"
 
 /* --- running */
 
@@ -175,19 +174,14 @@ run(const char *path, const struct config *config)
 
 /* --- options */
 
-struct command {
-	const char *name;
-	int (*main)(const char *path, int argc, char **argv);
-	const char *help;
-};
-
-static const struct command commands[] = {
+static const struct command_verb commands[] = {
     {"init", cmd_init_main, "make CA, certificates and the first join token"},
     {"ca", cmd_ca_main, "replace the CA"},
     {"check", cmd_check_main, "examine a state directory, and repair it"},
     {"backup", cmd_backup_main, "copy the state, also while the coordinator runs"},
     {"restore", cmd_restore_main, "copy a backup into an empty state directory"},
     {"keys", cmd_keys_main, "take the keys to a safe place, and back"},
+    {NULL, NULL, NULL},
 };
 
 static void
@@ -199,29 +193,9 @@ print_help(FILE *to)
 	      "       rivuletd [--config FILE] COMMAND [...]\n"
 	      "       rivuletd --version | --help\n\n",
 	    to);
-	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-		fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].help);
+	for (const struct command_verb *v = commands; v->name; v++)
+		fprintf(to, "  %-8s %s\n", v->name, v->help);
 	fputs("\nFILE defaults to " CONFIG_PATH ". \"rivuletd COMMAND --help\" says more.\n", to);
-}
-
-/* Takes --config FILE out of the arguments, before or after a command. NULL if FILE is missing. */
-static const char *
-take_config(int *argc, char **argv)
-{
-	const char *path = CONFIG_PATH;
-	int kept = 1;
-
-	for (int i = 1; i < *argc; i++) {
-		if (strncmp(argv[i], "--config=", 9) == 0)
-			path = argv[i] + 9;
-		else if (strcmp(argv[i], "--config") == 0 || strcmp(argv[i], "-c") == 0)
-			path = argv[++i];
-		else
-			argv[kept++] = argv[i];
-	}
-	*argc = kept;
-	argv[kept] = NULL;
-	return path;
 }
 
 static int
@@ -276,28 +250,72 @@ check_config(const char *path)
 	return COMMAND_PERSON;
 }
 
+/* The hidden word: all tables of the program, and the settings. */
+static int
+print_tables(const struct option_entry *table)
+{
+	struct buf text;
+
+	command_print_verbs("", table, commands);
+	buf_init(&text, OPTION_TEXT_MAX);
+	enum err e = ini_list(&text, config_sections());
+	if (!e)
+		fputs(buf_str(&text), stdout);
+	buf_deinit(&text);
+	return e ? COMMAND_FAILED : COMMAND_OK;
+}
+
+static int
+misused(const char *reason)
+{
+	fprintf(stderr, "rivuletd: %s\n", reason);
+	print_help(stderr);
+	return COMMAND_USAGE;
+}
+
+static int
+run_command(const char *path, int argc, char **argv)
+{
+	struct why why;
+
+	for (const struct command_verb *v = commands; v->name; v++)
+		if (strcmp(v->name, argv[0]) == 0)
+			return v->main(path, argc, argv);
+	(void)err_set(&why, ERR_INVALID, "unknown command \"%.60s\"", argv[0]);
+	return misused(why.text);
+}
+
 int
 main(int argc, char **argv)
 {
-	const char *path = take_config(&argc, argv);
-	const char *name = argc > 1 ? argv[1] : "";
+	const char *path = CONFIG_PATH, *parent;
+	bool check = false, version = false, help = false;
+	const struct option_entry table[] = {
+	    COMMAND_CONFIG(&path),
+	    {"check-config", 0, NULL, "read the configuration, try it, say what is wrong", NULL,
+		&check},
+	    {"version", 0, NULL, "say the version, and those of protocol and database", NULL,
+		&version},
+	    {"help", 'h', NULL, "name the commands", NULL, &help},
+	    {NULL, 0, NULL, NULL, NULL, NULL},
+	};
+	struct why why = {""};
+	int first = 1;
 
-	if (path && argc == 1)
-		return run_config(path);
-	if (path && argc == 2 && strcmp(name, "--check-config") == 0)
-		return check_config(path);
-	if (argc == 2 && (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)) {
+	if (option_is_query(&parent, argc, argv))
+		return print_tables(table);
+	if (option_parse_head(&first, table, argc, argv, &why))
+		return misused(why.text);
+	if (help) {
 		print_help(stdout);
 		return COMMAND_OK;
 	}
-	if (argc == 2 && strcmp(name, "--version") == 0)
+	if (version)
 		return printf("rivuletd %s (protocol %d, schema %" PRIu64 ")\n", version_text(),
 			   MESSAGES_PROTOCOL, store_inspect_known()) < 0;
-	for (size_t i = 0; path && i < sizeof(commands) / sizeof(commands[0]); i++)
-		if (strcmp(commands[i].name, name) == 0)
-			return commands[i].main(path, argc - 1, argv + 1);
-	if (*name)
-		fprintf(stderr, "rivuletd: unknown command or option \"%s\"\n", name);
-	print_help(stderr);
-	return COMMAND_USAGE;
+	if (check && first < argc)
+		return misused("--check-config goes without a command");
+	if (check)
+		return check_config(path);
+	return first < argc ? run_command(path, argc - first, argv + first) : run_config(path);
 }

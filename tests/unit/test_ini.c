@@ -412,6 +412,30 @@ test_places(void **state)
 	ini.notes = NULL;
 }
 
+/* As completion and manual pages want them: those that may be written. */
+static void
+test_list(void **state)
+{
+	struct buf text;
+
+	(void)state;
+	buf_init(&text, 4096);
+	assert_int_equal(ini_list(&text, sections), ERR_OK);
+	assert_string_equal(buf_str(&text),
+	    "setting\tshop\tname\t\tcorner\t\n"
+	    "setting\tshop\ttown\t\t\t\n"
+	    "setting\tshop\tday\t\tMo\t\n"
+	    "setting\tshop\tsize\t\tmedium\tsmall|medium|large\n"
+	    "setting\tshop\topen\t\t\tno|yes\n"
+	    "setting\tstall NAME\tkind\t\t\tfruit|flowers\n"
+	    "setting\tstall NAME\tfruit\t\t\t\n"
+	    "setting\tstall NAME\tcolour\t\tred\t\n");
+	buf_deinit(&text);
+	buf_init(&text, 40);
+	assert_int_equal(ini_list(&text, sections), ERR_LIMIT);
+	buf_deinit(&text);
+}
+
 int
 main(void)
 {
@@ -426,6 +450,7 @@ main(void)
 	    cmocka_unit_test(test_many_files),
 	    cmocka_unit_test(test_every_mistake),
 	    cmocka_unit_test(test_places),
+	    cmocka_unit_test(test_list),
 	};
 
 	return cmocka_run_group_tests(tests, enter, leave);
