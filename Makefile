@@ -1,6 +1,6 @@
 # Rivulet: plain GNU make, no configure step.
-#   make demo | check | wheel | python | lint | bench | fuzz | hostile | start-cost | torture | cross | repro-fedavg | repro-attacks | repro-codecs | repro-asynchronous | repro-learning | repro-boards | repro-sizing | install | uninstall | clean      V=1 shows the commands
-#   CC=clang  CRYPTO=mbedtls|openssl  SAN=address,undefined|thread  WERROR=1  FAULTS=1  PREFIX=/usr/local  LIBDIR=  UNITDIR=  DESTDIR=
+#   make demo | check | wheel | python | man | lint | bench | fuzz | hostile | start-cost | torture | cross | repro-fedavg | repro-attacks | repro-codecs | repro-asynchronous | repro-learning | repro-boards | repro-sizing | install | uninstall | clean      V=1 shows the commands
+#   CC=clang  CRYPTO=mbedtls|openssl  SAN=address,undefined|thread  WERROR=1  FAULTS=1  PREFIX=/usr/local  LIBDIR=  UNITDIR=  MANDIR=  DESTDIR=
 CFLAGS  ?= -O2 -g
 PREFIX  ?= /usr/local
 CRYPTO  ?= mbedtls
@@ -160,7 +160,8 @@ LIBS_ALL    = $(LIBS_DAEMON) $(LIBS_INI) $(LIBS_SANDBOX) $(LIBS_CURL) $(LIBS_BLA
 DEPS     := gcc libc6-dev pkg-config libmbedtls-dev libssl-dev libcurl4-openssl-dev libcjson-dev libopenblas-dev \
             libsqlite3-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libhttp-parser-dev libinih-dev libseccomp-dev libcmocka-dev curl openssl python3 python3-numpy \
             iproute2 procps sslscan
-DEPS_DEV := ccache clang clang-format clang-tidy cppcheck libclang-rt-dev lld llvm systemd valgrind git nginx-light faketime openmpi-bin python3-mpi4py python3-venv
+DEPS_DEV := ccache clang clang-format clang-tidy cppcheck libclang-rt-dev lld llvm systemd valgrind git nginx-light faketime openmpi-bin python3-mpi4py python3-venv \
+            scdoc mandoc zsh
 
 .PHONY: all check unit e2e replay demo lint bench fuzz torture install clean deps deps-dev
 all: $(BUILD)/rivuletd $(BUILD)/rivulet $(BUILD)/librivulet.a $(BUILD)/librivulet.so examples
@@ -280,6 +281,11 @@ tools: $(TOOLS) $(SHIMS)
 .PHONY: tools shims
 shims: $(SHIMS)
 
+# What of the manual pages comes from the programs' tables and from docs/; lint compares.
+man: all
+	$(Q)man/generate $(BUILD)
+.PHONY: man
+
 # The Python package as a file for pip; needs nothing but python3.
 wheel:
 	$(Q)python3 python/wheel.py $$(base/core/version $(VERSION)) dist
@@ -363,6 +369,14 @@ UNITDIR    ?= $(PREFIX)/lib/systemd/system
 INCLUDEDIR := $(PREFIX)/include
 SHAREDIR   := $(PREFIX)/share/rivulet
 UNITS      := $(notdir $(wildcard systemd/*.service))
+MANDIR     ?= $(PREFIX)/share/man
+BASHDIR    := $(PREFIX)/share/bash-completion/completions
+ZSHDIR     := $(PREFIX)/share/zsh/site-functions
+PAGES      := $(notdir $(basename $(wildcard man/*.scd)))
+page        = $(MANDIR)/man$(patsubst .%,%,$(suffix $(1)))/$(1)
+# The date of a page is that of its source, unless SOURCE_DATE_EPOCH says another.
+put_page = SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(stat -c %Y man/$(1).scd)} scdoc <man/$(1).scd >$(DESTDIR)$(call page,$(1)) && \
+	chmod 644 $(DESTDIR)$(call page,$(1))
 install: all
 	install -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(LIBDIR)/pkgconfig $(INCLUDEDIR) $(UNITDIR) $(PREFIX)/lib/sysusers.d \
 	    $(PREFIX)/lib/tmpfiles.d $(SHAREDIR)) $(addprefix $(DESTDIR)$(DOCDIR)/,$(sort $(dir $(DOCUMENTS))))
@@ -377,11 +391,18 @@ install: all
 	install -m 644 systemd/rivulet.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/rivulet.conf
 	sed 's,@PREFIX@,$(PREFIX),;s,@LIBDIR@,$(LIBDIR),;s,@VERSION@,$(VERSION),;s#@LIBS@#$(LIBS_DEVICE)#' \
 	    client/device/rivulet.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/rivulet.pc
+	install -d $(addprefix $(DESTDIR),$(BASHDIR) $(ZSHDIR))
+	for p in rivulet rivuletd; do sed "s/^complete .*/complete -F _rivulet $$p/" completion/rivulet.bash >$(DESTDIR)$(BASHDIR)/$$p && \
+	    sed "1s/.*/#compdef $$p/" completion/_rivulet >$(DESTDIR)$(ZSHDIR)/_$$p || exit 1; done
+	@command -v scdoc >/dev/null || echo "make: no manual pages are installed, for scdoc is not here"
+	@if command -v scdoc >/dev/null; then install -d $(addprefix $(DESTDIR),$(sort $(dir $(foreach p,$(PAGES),$(call page,$p))))); \
+	    $(foreach p,$(PAGES),$(call put_page,$p) &&) :; fi
 	for f in $(DOCUMENTS); do install -m 644 $$f $(DESTDIR)$(DOCDIR)/$$f || exit 1; done
 
 # What install put there, with the same PREFIX, LIBDIR, UNITDIR and DESTDIR; settings, users and state stay.
 INSTALLED = $(addprefix $(PREFIX)/bin/,rivuletd rivulet) $(addprefix $(LIBDIR)/,librivulet.a $(SONAME) librivulet.so pkgconfig/rivulet.pc) \
-	$(INCLUDEDIR)/rivulet.h $(addprefix $(UNITDIR)/,$(UNITS)) $(PREFIX)/lib/sysusers.d/rivulet.conf $(PREFIX)/lib/tmpfiles.d/rivulet.conf
+	$(INCLUDEDIR)/rivulet.h $(addprefix $(UNITDIR)/,$(UNITS)) $(PREFIX)/lib/sysusers.d/rivulet.conf $(PREFIX)/lib/tmpfiles.d/rivulet.conf \
+	$(addprefix $(BASHDIR)/,rivulet rivuletd) $(addprefix $(ZSHDIR)/_,rivulet rivuletd) $(foreach p,$(PAGES),$(call page,$p))
 .PHONY: uninstall
 uninstall:
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))

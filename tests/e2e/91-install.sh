@@ -17,13 +17,58 @@ for f in bin/rivuletd bin/rivulet; do
 done
 "$root/bin/rivuletd" --version | grep -q ', schema [1-9]'
 for f in lib/librivulet.a lib/librivulet.so lib/librivulet.so.1 include/rivulet.h lib/pkgconfig/rivulet.pc share/doc/rivulet/README.md share/doc/rivulet/examples/pumps.json \
-	lib/sysusers.d/rivulet.conf lib/tmpfiles.d/rivulet.conf share/rivulet/trainer-user.conf; do
+	lib/sysusers.d/rivulet.conf lib/tmpfiles.d/rivulet.conf share/rivulet/trainer-user.conf \
+	share/bash-completion/completions/rivulet share/bash-completion/completions/rivuletd share/zsh/site-functions/_rivulet share/zsh/site-functions/_rivuletd; do
 	[ -s "$root/$f" ] || { echo "$f was not installed"; exit 1; }
 done
 for unit in rivuletd rivulet; do
 	grep -q "^ExecStart=/opt/rivulet/bin/$unit " "$root/lib/systemd/system/$unit.service"
 done
 grep -q '^ExecStart=/opt/rivulet/bin/rivulet run ' "$root/share/rivulet/trainer-user.conf"
+
+# A page for each thing that has one, in which every option and every setting of the installed programs stands.
+pages=$(cd man && ls ./*.scd | sed 's,^\./,,;s,\.scd$,,')
+if command -v scdoc >/dev/null; then
+	for page in $pages; do
+		[ -s "$root/share/man/man${page##*.}/$page" ] || { echo "$page was not installed"; exit 1; }
+	done
+	for program in rivulet.1 rivuletd.8; do
+		name=${program%.*}
+		"$root/bin/$name" --print-options >"$dir/table"
+		[ "$(wc -l <"$dir/table")" -gt 100 ] || { echo "$name --print-options: $(cat "$dir/table")"; exit 1; }
+		awk -F'\t' -v name="$name" -v section="${program##*.}" '
+			$1 == "option" { split($2, path, " "); print name "-" path[1] "." section, "\\fB--" $3 "\\fR" }
+			$1 == "setting" { print name ".conf.5", "\\fB" $3 "\\fR" }' "$dir/table" | sort -u |
+			while read -r page text; do
+				page=$root/share/man/man${page##*.}/$page
+				[ -f "$page" ] || page=$root/share/man/man${program##*.}/$program
+				grep -qF -- "$text" "$page" || { echo "$text is not in ${page##*/}"; exit 1; }
+			done || exit 1
+	done
+	# The date of all pages can be told.
+	SOURCE_DATE_EPOCH=1000000000 make install BUILD="$BUILD" CRYPTO="${CRYPTO:-mbedtls}" CC="${CC:-cc}" DESTDIR="$dir/dated" >"$dir/said" 2>&1 ||
+		{ cat "$dir/said"; exit 1; }
+	for page in $pages; do
+		grep -q '^\.TH ".*" ".*" "2001-09-09"' "$dir/dated/usr/local/share/man/man${page##*.}/$page" || { echo "$page has another date"; exit 1; }
+	done
+	rm -r "$dir/dated"
+fi
+# Completion of each program is one file, which works without the other program's.
+for program in rivulet rivuletd; do
+	bash -c '. "$1" && complete -p' sh "$root/share/bash-completion/completions/$program" >"$dir/said" 2>&1
+	[ "$(cat "$dir/said")" = "complete -F _rivulet $program" ] || { echo "completion of $program: $(cat "$dir/said")"; exit 1; }
+	[ "$(head -1 "$root/share/zsh/site-functions/_$program")" = "#compdef $program" ] || { echo "_$program is for another program"; exit 1; }
+done
+# Without scdoc all else is installed, and a line says so.
+mkdir "$dir/bin"
+echo "$PATH" | tr : '\n' | while read -r place; do
+	if [ -d "$place" ]; then find "$place/" -maxdepth 1 ! -type d ! -name scdoc -exec ln -st "$dir/bin" {} + 2>/dev/null || true; fi
+done
+PATH=$dir/bin make install BUILD="$BUILD" CRYPTO="${CRYPTO:-mbedtls}" CC="${CC:-cc}" DESTDIR="$dir/without" >"$dir/said" 2>&1 || { cat "$dir/said"; exit 1; }
+[ "$(grep -c 'no manual pages are installed, for scdoc is not here$' "$dir/said")" = 1 ] || { echo "make install without scdoc: $(cat "$dir/said")"; exit 1; }
+[ -x "$dir/without/usr/local/bin/rivulet" ] && [ -s "$dir/without/usr/local/share/zsh/site-functions/_rivulet" ] && [ ! -e "$dir/without/usr/local/share/man" ] ||
+	{ echo "without scdoc there is: $(find "$dir/without" | head -50)"; exit 1; }
+rm -r "$dir/without"
 
 # A compiler that does not know a flag goes without it, and keeps the others.
 cat >"$dir/cc" <<'END'

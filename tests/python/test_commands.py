@@ -11,7 +11,7 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 from fleet import RIVULET, RIVULETD, TOP
 
 # CHANGELOG.md tells of commands that were.
-PAGES = ["README.md", "CONTRIBUTING.md", "docs/*.md", "systemd/README.md", "examples/README.md"]
+PAGES = ["README.md", "CONTRIBUTING.md", "docs/*.md", "systemd/README.md", "examples/README.md", "man/*.scd"]
 OPTION = re.compile(r"(?<![\w./<-])--?[a-z][a-z-]*")
 SHELL_ENDS = {"|", "||", "&&", ";", "&", ">", ">>", "<", "2>", "(", ")"}
 
