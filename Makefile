@@ -197,10 +197,10 @@ $(BUILD)/%.o: %.c Makefile | $(BUILD)/headers $(BUILD)/hardening
 # (nobody asks which exceptions floating point raised). With sanitizers it does not: they forbid most of what it would do.
 $(BUILD)/model/%.o $(BUILD)/aggregator/%.o $(BUILD)/wire/codec/%.o $(BUILD)/tests/tools/bench_fold.o: EXTRA := $(if $(SAN),,-O3) -fno-trapping-math
 
-# One object knows which build this is, and is made again when that has changed.
+# One object knows which build this is, and is made again when that has changed. A package, whose sources have no commits, says VERSION_BUILD=.
 $(BUILD)/version: FORCE
 	@mkdir -p $(@D)
-	@base/core/version $(VERSION) >$@.new; if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+	@if [ -n "$(VERSION_BUILD)" ]; then echo "$(VERSION_BUILD)"; else base/core/version $(VERSION); fi >$@.new; if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 $(BUILD)/base/core/version.o: $(BUILD)/version
 $(BUILD)/base/core/version.o: EXTRA = -DVERSION_BUILD="\"$$(cat $(BUILD)/version)\""
 .PHONY: FORCE
@@ -368,7 +368,8 @@ LIBDIR     ?= $(PREFIX)/lib
 UNITDIR    ?= $(PREFIX)/lib/systemd/system
 INCLUDEDIR := $(PREFIX)/include
 SHAREDIR   := $(PREFIX)/share/rivulet
-UNITS      := $(notdir $(wildcard systemd/*.service))
+PROGRAMS   := rivuletd rivulet
+UNITS      := $(PROGRAMS:%=%.service)
 MANDIR     ?= $(PREFIX)/share/man
 BASHDIR    := $(PREFIX)/share/bash-completion/completions
 ZSHDIR     := $(PREFIX)/share/zsh/site-functions
@@ -387,12 +388,11 @@ install: all
 	install -m 644 client/device/rivulet.h $(DESTDIR)$(INCLUDEDIR)
 	for u in $(UNITS); do sed 's,/usr/local/bin,$(PREFIX)/bin,' systemd/$$u >$(DESTDIR)$(UNITDIR)/$$u || exit 1; done
 	sed 's,/usr/local/bin,$(PREFIX)/bin,' systemd/trainer-user.conf >$(DESTDIR)$(SHAREDIR)/trainer-user.conf
-	install -m 644 systemd/rivulet.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/rivulet.conf
-	install -m 644 systemd/rivulet.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/rivulet.conf
+	for k in sysusers tmpfiles; do for p in $(PROGRAMS); do install -m 644 systemd/$$p.$$k $(DESTDIR)$(PREFIX)/lib/$$k.d/$$p.conf || exit 1; done; done
 	sed 's,@PREFIX@,$(PREFIX),;s,@LIBDIR@,$(LIBDIR),;s,@VERSION@,$(VERSION),;s#@LIBS@#$(LIBS_DEVICE)#' \
 	    client/device/rivulet.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/rivulet.pc
 	install -d $(addprefix $(DESTDIR),$(BASHDIR) $(ZSHDIR))
-	for p in rivulet rivuletd; do sed "s/^complete .*/complete -F _rivulet $$p/" completion/rivulet.bash >$(DESTDIR)$(BASHDIR)/$$p && \
+	for p in $(PROGRAMS); do sed "s/^complete .*/complete -F _rivulet $$p/" completion/rivulet.bash >$(DESTDIR)$(BASHDIR)/$$p && \
 	    sed "1s/.*/#compdef $$p/" completion/_rivulet >$(DESTDIR)$(ZSHDIR)/_$$p || exit 1; done
 	@command -v scdoc >/dev/null || echo "make: no manual pages are installed, for scdoc is not here"
 	@if command -v scdoc >/dev/null; then install -d $(addprefix $(DESTDIR),$(sort $(dir $(foreach p,$(PAGES),$(call page,$p))))); \
@@ -400,9 +400,9 @@ install: all
 	for f in $(DOCUMENTS); do install -m 644 $$f $(DESTDIR)$(DOCDIR)/$$f || exit 1; done
 
 # What install put there, with the same PREFIX, LIBDIR, UNITDIR and DESTDIR; settings, users and state stay.
-INSTALLED = $(addprefix $(PREFIX)/bin/,rivuletd rivulet) $(addprefix $(LIBDIR)/,librivulet.a $(SONAME) librivulet.so pkgconfig/rivulet.pc) \
-	$(INCLUDEDIR)/rivulet.h $(addprefix $(UNITDIR)/,$(UNITS)) $(PREFIX)/lib/sysusers.d/rivulet.conf $(PREFIX)/lib/tmpfiles.d/rivulet.conf \
-	$(addprefix $(BASHDIR)/,rivulet rivuletd) $(addprefix $(ZSHDIR)/_,rivulet rivuletd) $(foreach p,$(PAGES),$(call page,$p))
+INSTALLED = $(addprefix $(PREFIX)/bin/,$(PROGRAMS)) $(addprefix $(LIBDIR)/,librivulet.a $(SONAME) librivulet.so pkgconfig/rivulet.pc) \
+	$(INCLUDEDIR)/rivulet.h $(addprefix $(UNITDIR)/,$(UNITS)) $(foreach k,sysusers tmpfiles,$(PROGRAMS:%=$(PREFIX)/lib/$k.d/%.conf)) \
+	$(addprefix $(BASHDIR)/,$(PROGRAMS)) $(addprefix $(ZSHDIR)/_,$(PROGRAMS)) $(foreach p,$(PAGES),$(call page,$p))
 .PHONY: uninstall
 uninstall:
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))

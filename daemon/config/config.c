@@ -353,6 +353,7 @@ config_examine(struct config *c, const char *path, struct ini_notes *notes, stru
 	struct ini ini = table(c);
 
 	ini.notes = notes;
+	ini.optional = strcmp(path, CONFIG_DEFAULT) == 0;
 	return ini_load(&ini, path, why);
 }
 

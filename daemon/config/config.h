@@ -14,6 +14,8 @@
  * The coordinator's settings: a table for ini.h, which says how files are read. Every key is known, typed and range-checked;
  * docs/configuration.md lists every key.
  */
+/* The file that counts as empty where it is missing: an installed package brings none. */
+#define CONFIG_DEFAULT "/etc/rivulet/rivuletd.conf"
 #define CONFIG_PATH_MAX 1024
 #define CONFIG_LISTEN_MAX 8
 #define CONFIG_DATA_MAX 64

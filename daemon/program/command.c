@@ -95,7 +95,7 @@ command_print_verbs(
 		print(stdout, &text,
 		    option_put_line(&text,
 			&(struct option_line){"command", q.path, NULL, NULL, v->help, '\0'}));
-		(void)v->main(CONFIG_PATH, 2, q.argv);
+		(void)v->main(CONFIG_DEFAULT, 2, q.argv);
 	}
 }
 

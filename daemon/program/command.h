@@ -20,11 +20,10 @@ enum command_exit {
 	    EX_CONFIG, /* a start that only a person can mend: the unit does not try again */
 };
 
-#define CONFIG_PATH "/etc/rivulet/rivuletd.conf"
 /* The entry of each subcommand's table. */
 #define COMMAND_CONFIG(path) \
 	{ \
-		"config", 'c', "FILE", "the configuration (default: " CONFIG_PATH ")", (path), \
+		"config", 'c', "FILE", "the configuration (default: " CONFIG_DEFAULT ")", (path), \
 		    NULL \
 	}
 

@@ -195,7 +195,7 @@ print_help(FILE *to)
 	    to);
 	for (const struct command_verb *v = commands; v->name; v++)
 		fprintf(to, "  %-8s %s\n", v->name, v->help);
-	fputs("\nFILE defaults to " CONFIG_PATH ". \"rivuletd COMMAND --help\" says more.\n", to);
+	fputs("\nFILE defaults to " CONFIG_DEFAULT ". \"rivuletd COMMAND --help\" says more.\n", to);
 }
 
 static int
@@ -288,7 +288,7 @@ run_command(const char *path, int argc, char **argv)
 int
 main(int argc, char **argv)
 {
-	const char *path = CONFIG_PATH, *parent;
+	const char *path = CONFIG_DEFAULT, *parent;
 	bool check = false, version = false, help = false;
 	const struct option_entry table[] = {
 	    COMMAND_CONFIG(&path),

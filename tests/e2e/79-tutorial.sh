@@ -42,7 +42,7 @@ echo "127.0.0.1 coord.example localhost" >/etc/hosts
 cat >"$dir/bin/systemd-sysusers" <<END
 #!/bin/sh
 id=64900
-sed -n 's/^u \([a-z-]*\) .* \(\/[a-z\/-]*\)$/\1 \2/p' $PWD/systemd/rivulet.sysusers | while read -r name home; do
+sed -n 's/^u \([a-z-]*\) .* \(\/[a-z\/-]*\)$/\1 \2/p' $PWD/systemd/*.sysusers | while read -r name home; do
 	id=\$((id + 1))
 	grep -q "^\$name:" /etc/passwd && continue
 	echo "\$name:x:\$id:\$id::\$home:/usr/sbin/nologin" >>/etc/passwd
@@ -51,7 +51,7 @@ done
 END
 cat >"$dir/bin/systemd-tmpfiles" <<END
 #!/bin/sh
-sed -n 's/^d //p' $PWD/systemd/rivulet.tmpfiles | while read -r path mode user group; do
+sed -n 's/^d //p' $PWD/systemd/*.tmpfiles | while read -r path mode user group; do
 	install -d -m "\$mode" -o "\$user" -g "\$group" "\$path" || exit 1
 done
 END

@@ -95,8 +95,9 @@ grep -q -- '--config FILE' "$dir/said"
 "$BUILD/rivulet" run --help >"$dir/said" 2>&1 || true
 grep -q -- '--home' "$dir/said"
 
-users=$(sed -n 's/^u \([a-z-]*\) .*/\1/p' systemd/rivulet.sysusers)
-for user in $(sed -n 's/^User=//p' systemd/*.service); do
-	echo "$users" | grep -qx "$user" || { echo "$user is not in rivulet.sysusers"; exit 1; }
+for unit in rivuletd rivulet; do
+	user=$(sed -n 's/^User=//p' systemd/$unit.service)
+	grep -q "^u $user - " systemd/$unit.sysusers || { echo "$user is not in $unit.sysusers"; exit 1; }
+	grep -q "^d /var/lib/$user 07[05]0 $user $user\$" systemd/$unit.tmpfiles || { echo "$unit.tmpfiles does not make $user's directory"; exit 1; }
 done
 echo "rivuletd.service: exposure $score, at most $MOST"
