@@ -19,7 +19,7 @@ PROBED := -fstack-protector-strong -fstack-clash-protection -fcf-protection -mbr
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wvla -Wpointer-arith -Wwrite-strings -Wstrict-prototypes \
         -Wmissing-prototypes -Wformat=2 -Wundef -Werror=implicit-function-declaration $(if $(WERROR),-Werror)
 SANF := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
-LINK := -pie -Wl,-z,relro,-z,now -Wl,--as-needed
+LINK := -fPIE -pie -Wl,-z,relro,-z,now -Wl,--as-needed
 
 ifneq ($(CRYPTO),mbedtls)
 ifneq ($(CRYPTO),openssl)
