@@ -146,14 +146,14 @@ submit() {
 END
 	inside "$1" 'rivulet job submit first.json' >"$work/submit.log" 2>&1 || package_fail "the job was not accepted: $(cat "$work/submit.log")"
 }
-# readme HEADING: the lines of README's blocks below it, without the services, whose units the test starts
+# readme HEADING [services]: README's blocks below it, a line each; without "services" the test itself starts what the units say
 readme() {
-	python3 - "$1" <<'END'
+	python3 - "$@" <<'END'
 import re, sys
 with open("README.md", encoding="utf-8") as f:
     part = f.read().split("\n## " + sys.argv[1] + "\n")[1].split("\n## ")[0]
 for block in re.findall(r"^```\n(.*?)^```$", part, re.M | re.S):
-    print("; ".join(line for line in block.splitlines() if not line.startswith("systemctl ")))
+    print("; ".join(line for line in block.splitlines() if sys.argv[2:] or not line.startswith("systemctl ")))
 END
 }
 # package_needs PACKAGE...: the libraries that they depend on, by name
