@@ -1,5 +1,5 @@
 # Rivulet: plain GNU make, no configure step.
-#   make demo | check | wheel | python | man | lint | bench | fuzz | hostile | start-cost | torture | cross | repro-fedavg | repro-attacks | repro-codecs | repro-asynchronous | repro-learning | repro-boards | repro-sizing | install | uninstall | clean      V=1 shows the commands
+#   make demo | check | wheel | python | man | lint | bench | fuzz | hostile | start-cost | torture | cross | repro-fedavg | repro-attacks | repro-codecs | repro-asynchronous | repro-learning | repro-boards | repro-sizing | packages | packages-cross | image | package-test | package-test-cross | install | uninstall | clean      V=1 shows the commands
 #   CC=clang  CRYPTO=mbedtls|openssl  SAN=address,undefined|thread  WERROR=1  FAULTS=1  PREFIX=/usr/local  LIBDIR=  UNITDIR=  MANDIR=  DESTDIR=
 CFLAGS  ?= -O2 -g
 PREFIX  ?= /usr/local
@@ -290,6 +290,29 @@ man: all
 wheel:
 	$(Q)python3 python/wheel.py $$(base/core/version $(VERSION)) dist
 .PHONY: wheel
+
+# Packages for Debian 12 and 13 in dist/, each built in a clean root of that release; for arm64 and armhf; a coordinator as a root file
+# system for containers. SUITES=bookworm for one of them. CRYPTO=mbedtls builds rivuletd with mbedTLS instead of OpenSSL, too.
+SUITES  ?= bookworm trixie
+FOREIGN ?= bookworm:arm64 trixie:arm64 bookworm:armhf
+packages:
+	$(Q)tests/deps mmdebstrap dpkg-dev
+	$(Q)PROFILES=$(if $(filter command,$(origin CRYPTO)),$(filter pkg.rivulet.mbedtls,pkg.rivulet.$(CRYPTO))) debian/build-packages dist $(SUITES)
+packages-cross:
+	$(Q)tests/deps mmdebstrap dpkg-dev
+	$(Q)debian/build-packages dist $(FOREIGN)
+image:
+	$(Q)tests/deps mmdebstrap dpkg-dev
+	$(Q)debian/build-image dist $(lastword $(SUITES))
+# All of tests/package: an hour on two cores. PARTS="build install" for some.
+PARTS ?= build install upgrade image boot repro
+package-test:
+	$(Q)tests/deps mmdebstrap dpkg-dev blhc qemu-system-x86 e2fsprogs
+	$(Q)set -e; for s in $(SUITES); do for p in $(PARTS); do tests/package/$$p $$s; done; done
+package-test-cross:
+	$(Q)tests/deps mmdebstrap dpkg-dev qemu-user-static file
+	$(Q)tests/package/cross $(FOREIGN)
+.PHONY: packages packages-cross image package-test package-test-cross
 
 # What needs PyTorch, Flower and other packages of PyPI, in an environment of its own that is kept, see tests/python/pypi/run.
 python: deps deps-dev
