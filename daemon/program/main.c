@@ -195,7 +195,8 @@ print_help(FILE *to)
 	    to);
 	for (const struct command_verb *v = commands; v->name; v++)
 		fprintf(to, "  %-8s %s\n", v->name, v->help);
-	fputs("\nFILE defaults to " CONFIG_DEFAULT ". \"rivuletd COMMAND --help\" says more.\n", to);
+	fputs(
+	    "\nFILE defaults to " CONFIG_DEFAULT ". \"rivuletd COMMAND --help\" says more.\n", to);
 }
 
 static int

@@ -37,11 +37,11 @@ mkdir -p /srv/backup
 echo "127.0.0.1 coord.example localhost" >/etc/hosts
 
 # --- stand-ins: users and directories as systemd/ has them; services as their units start, reload and stop them
-while read -r kind name rest; do
+cat systemd/*.sysusers | while read -r kind name rest; do
 	[ "$kind" = u ] || continue
 	grep -q "^$name:" /etc/passwd || useradd --system --user-group --no-create-home --home-dir "${rest##* }" --shell /usr/sbin/nologin "$name"
-done <systemd/rivulet.sysusers
-sed -n 's/^d //p' systemd/rivulet.tmpfiles | while read -r path mode user group; do
+done
+cat systemd/*.tmpfiles | sed -n 's/^d //p' | while read -r path mode user group; do
 	install -d -m "$mode" -o "$user" -g "$group" "$path"
 done
 cat >"$dir/bin/systemctl" <<END
