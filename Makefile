@@ -237,7 +237,7 @@ TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/t
 TOOLS := $(patsubst tests/tools/%.c,$(BUILD)/tests/tools/%,$(wildcard tests/tools/*.c))
 FUZZ  := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 E2E   := $(sort $(wildcard tests/e2e/[0-9]*.sh))
-PYTHON := $(sort $(wildcard tests/python/test_*.py))
+PYTHON_TESTS := $(sort $(wildcard tests/python/test_*.py))
 $(TESTS): %: %.o $(everything)
 	$(call link,$^ -lcmocka $(LIBS_ALL))
 $(TOOLS): %: %.o $(everything)
@@ -257,7 +257,7 @@ $(BUILD)/tests/unit/test_transport: LDFLAGS += -Wl,--export-dynamic-symbol=getad
 run = BUILD=$(BUILD) SAN=$(SAN) CRYPTO=$(CRYPTO) CC="$(CC)" tests/run
 check: deps
 	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) built
-	$(Q)$(run) $(TESTS) $(addprefix replay:,$(FUZZ)) $(PYTHON) $(E2E)
+	$(Q)$(run) $(TESTS) $(addprefix replay:,$(FUZZ)) $(PYTHON_TESTS) $(E2E)
 .PHONY: built
 built: all $(TESTS) $(TOOLS) $(SHIMS) $(FUZZ)
 unit: $(TESTS)
@@ -272,7 +272,8 @@ demo: deps
 	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) all
 	$(Q)BUILD=$(BUILD) tests/demo
 
-# BENCH=train|fold|round|lock for a part of it. Both back ends are built: the load always comes from the OpenSSL build.
+# BENCH=train|fast|fold|round|lock for a part of it; PYTHON=INTERPRETER that has PyTorch or flwr, to compare with. Both back ends are built: the
+# load always comes from the OpenSSL build.
 bench: deps
 	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) CRYPTO=mbedtls BUILD=build/mbedtls all tools
 	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) CRYPTO=openssl BUILD=build/openssl all tools
