@@ -80,7 +80,7 @@ rule_check(const struct rule_spec *spec, size_t deltas, struct why *why)
 		return err_set(why, ERR_INVALID, "\"%s\" is not a rule of this build", spec->name);
 	if (is_plain(spec))
 		return f == 0 ? ERR_OK
-			      : err_set(why, ERR_INVALID, "the mean bears no hostile delta");
+			      : err_set(why, ERR_INVALID, "the mean tolerates no hostile delta");
 	if (deltas > RULE_DELTAS_MAX)
 		return err_set(why, ERR_LIMIT, "%s takes at most %d reports a round", spec->name,
 		    RULE_DELTAS_MAX);

@@ -36,7 +36,7 @@ say_not_writable(struct cmd_doctor *d, const char *path, const struct stat *st)
 		    path, (unsigned)st->st_uid, (unsigned)geteuid(), (unsigned)st->st_mode & 0777);
 	else
 		cmd_doctor_add(d, "home", CMD_DOCTOR_FAULT, CMD_FAILED,
-		    "mend the disk, or what leads to it", "%s cannot be used: %s", path,
+		    "fix the disk, or what leads to it", "%s cannot be used: %s", path,
 		    strerror(errno));
 }
 
@@ -68,7 +68,7 @@ check_directory(struct cmd_doctor *d)
 	}
 	if (stat(d->home, &st) != 0) {
 		cmd_doctor_add(d, "home", CMD_DOCTOR_FAULT, CMD_FAILED,
-		    "mend the disk, or what leads to it", "%s: %s", d->home, strerror(errno));
+		    "fix the disk, or what leads to it", "%s: %s", d->home, strerror(errno));
 		return;
 	}
 	if (!S_ISDIR(st.st_mode))

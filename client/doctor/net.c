@@ -187,7 +187,7 @@ static void
 add_distrust(struct place *p, enum transport_distrust distrust, const struct transport_answer *seen)
 {
 	static const char clock_or_cert[] = "set this machine's clock; if it is right, the "
-					    "coordinator's certificate must be made anew "
+					    "coordinator's certificate must be made again "
 					    "(operators.md)";
 	bool off =
 	    p->d->offset_known && (p->d->offset > CLOCK_OFF_S || p->d->offset < -CLOCK_OFF_S);
@@ -205,7 +205,7 @@ add_distrust(struct place *p, enum transport_distrust distrust, const struct tra
 		break;
 	case TRANSPORT_NAME:
 		cmd_doctor_add(p->d, "tls", CMD_DOCTOR_FAULT, CMD_DENIED,
-		    "use a name of the certificate, or make it anew with this one (rivuletd init "
+		    "use a name of the certificate, or make it again with this one (rivuletd init "
 		    "--name, operators.md)",
 		    "%s: the coordinator's certificate is not for the name %s", p->url, p->host);
 		break;

@@ -38,7 +38,7 @@ check_data(struct cmd_doctor *d, const struct settings_data *s)
 	if (e)
 		cmd_doctor_add(d, "data", CMD_DOCTOR_FAULT,
 		    e == ERR_NOTFOUND ? CMD_NOT_FOUND : CMD_SETTINGS,
-		    "jobs on this data are not done here; mend the file or [data] in rivulet.conf",
+		    "jobs on this data are not done here; fix the file or [data] in rivulet.conf",
 		    "%s[data %s] does not load: %s", settings_data_place(d->settings, s), s->name,
 		    why.text);
 	else if (set.count == 0)
@@ -61,7 +61,7 @@ check_offer(struct cmd_doctor *d)
 	if (trainer_offer_ask(
 		&c, &(struct trainer_offer){.settings = d->settings, .home = d->home}, &why))
 		cmd_doctor_add(d, "trainer", CMD_DOCTOR_FAULT, CMD_SETTINGS,
-		    "built-in jobs are not done here; mend it, or take it out of rivulet.conf",
+		    "built-in jobs are not done here; fix it, or take it out of rivulet.conf",
 		    "[trainer " RECIPE_BUILTIN "] offers nothing: %s", why.text);
 	else
 		cmd_doctor_add(d, "trainer", CMD_DOCTOR_FINE, 0, NULL,
@@ -80,9 +80,9 @@ check_trainer(struct cmd_doctor *d, const struct settings_trainer *t)
 		cmd_doctor_add(d, "trainer", CMD_DOCTOR_FAULT,
 		    e == ERR_NOTFOUND ? CMD_NOT_FOUND : CMD_SETTINGS,
 		    e == ERR_NOTFOUND
-			? "install it, let the agent's user read or run it, or mend exec in "
+			? "install it, let the agent's user read or run it, or fix exec in "
 			  "rivulet.conf"
-			: "mend it in rivulet.conf: close quotes, name whole paths",
+			: "fix it in rivulet.conf: close quotes, name whole paths",
 		    "%s", why.text);
 		return;
 	}
@@ -111,7 +111,7 @@ check_landlock(struct cmd_doctor *d)
 		    "user may");
 	else
 		cmd_doctor_add(d, "confinement", CMD_DOCTOR_FINE, 0, NULL,
-		    "trainers are confined by Landlock %d%s", version,
+		    "trainers run in a sandbox, by Landlock %d%s", version,
 		    version >= 6 ? ""
 			: version >= 5
 			? ", but may send signals to other processes of the user, and connect to "
@@ -169,7 +169,7 @@ check_confinement(struct cmd_doctor *d)
 	for (size_t i = 0; i < d->settings->trainer_count; i++)
 		if (d->settings->trainers[i].free)
 			cmd_doctor_add(d, "confinement", CMD_DOCTOR_NOTE, 0, NULL,
-			    "[trainer %s] is not confined: confine = no",
+			    "[trainer %s] runs without a sandbox: confine = no",
 			    d->settings->trainers[i].name);
 	check_memory(d);
 	check_user(d);
@@ -179,7 +179,7 @@ static void
 add_mistake(void *doctor, const char *text)
 {
 	cmd_doctor_add(doctor, "settings", CMD_DOCTOR_FAULT, CMD_SETTINGS,
-	    "mend it; docs/devices.md lists every key", "%s", text);
+	    "fix it; docs/devices.md lists every key", "%s", text);
 }
 
 static void
@@ -196,7 +196,7 @@ check_settings(struct cmd_doctor *d)
 	if (e) {
 		cmd_doctor_add(d, "settings", CMD_DOCTOR_FAULT,
 		    e == ERR_NOTFOUND ? CMD_NOT_FOUND : CMD_SETTINGS,
-		    "mend it; docs/devices.md lists every key", "%s", why.text);
+		    "fix it; docs/devices.md lists every key", "%s", why.text);
 		return;
 	}
 	if (d->settings->data_count == 0 && d->settings->trainer_count == 0)

@@ -74,7 +74,7 @@ planning_main(int argc, char **argv)
 		"what the devices are like: a table in CSV (default: as the coordinator knows "
 		"them)",
 		&p.want.fleet_file, NULL},
-	    {"devices", 0, "N", "that many devices, all alike", &p.devices, NULL},
+	    {"devices", 0, "N", "that many equal devices", &p.devices, NULL},
 	    {"config", 0, "FILE", "a device's settings, for [data], [trainer] and memory_bytes",
 		&p.want.config, NULL},
 	    {"init", 0, "FILE", "first weights, where the job begins with a model of its own",

@@ -328,7 +328,7 @@ cmd_simulate_main(int argc, char **argv)
 {
 	struct simulation s = {.job_file = NULL};
 	const struct option_entry table[] = {
-	    {"devices", 0, "N", "that many devices, all alike", &s.devices, NULL},
+	    {"devices", 0, "N", "that many equal devices", &s.devices, NULL},
 	    {"fleet", 0, "FILE", "what the devices are like: a table in CSV", &s.fleet_file, NULL},
 	    {"speeds", 0, "lognormal:SIGMA", "multiply each device's speed by a number drawn so",
 		&s.speeds, NULL},

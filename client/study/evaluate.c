@@ -115,7 +115,7 @@ cmd_evaluate_main(int argc, char **argv)
 	    "job evaluate MODEL|JOB --like JOB [--goal N] [--name NAME] [--wait] " CMD_ADMIN_USAGE,
 	    "Has devices evaluate a model on their data, and prints the id of the job that does "
 	    "it.\n"
-	    "The same again is the same job; under another name the model is evaluated anew.\n"
+	    "The same again is the same job; under another name the model is evaluated again.\n"
 	    "JOB: id, unique beginning of an id, or name, your own jobs first: of the one that is "
 	    "not over, else the "
 	    "newest.",

@@ -61,7 +61,7 @@ warn_of_norms(const struct json *document)
 	    !json_get(aggregate, "norm_bound"))
 		fprintf(stderr,
 		    "rivulet: one device can spoil this job: the mean takes deltas of any length; "
-		    "set aggregate.max_norm, or a rule that bears hostile devices\n");
+		    "set aggregate.max_norm, or a rule that tolerates hostile devices\n");
 }
 
 void
@@ -96,7 +96,8 @@ say_exists(const struct json *job)
 	cmd_print_time(since, known ? at : 0);
 	cmd_print_error("the job exists, %s%s%s: the same document is the same job%s",
 	    json_string(json_get(job, "state")), known ? " since " : "", known ? since : "",
-	    over ? ", and nothing is done anew; another \"seed\" or \"name\" makes a new one" : "");
+	    over ? ", and nothing is done again; another \"seed\" or \"name\" makes a new one"
+		 : "");
 }
 
 void

@@ -122,7 +122,7 @@ drop_all_rounds(struct deletion *d, struct why *why)
 		d->to = d->from + ROUNDS_AT_ONCE - 1;
 		e = drop_rounds(d, why);
 		if (!e && stop_asked(d->g->services->stop))
-			e = err_set(why, ERR_CLOSED, "told to end");
+			e = err_set(why, ERR_CLOSED, "the coordinator stops");
 	}
 	return e;
 }

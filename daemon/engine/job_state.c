@@ -232,7 +232,7 @@ is_set_aside(struct engine *g, const uint8_t id[16], struct why *why)
 	const struct engine_job *j = engine_find(g, id);
 	bool aside = j && states_job_lives(j->state) && j->round.state == ROUND_ENDED;
 	if (aside)
-		err_set(why, ERR_STATE, "%s; mend it and restart", j->reason);
+		err_set(why, ERR_STATE, "%s; fix it and restart", j->reason);
 	lock_release(&g->lock);
 	return aside;
 }

@@ -432,7 +432,7 @@ load_job(void *ctx, const struct store_job_brief *brief)
 	struct loader *l = ctx;
 
 	if (stop_asked(l->g->services->stop))
-		return err_set(l->why, ERR_CLOSED, "told to end");
+		return err_set(l->why, ERR_CLOSED, "the coordinator stops");
 	enum err e = brief->past ? load_past(l, brief->id) : load_document(l, brief->id);
 	if (e)
 		return e;

@@ -136,7 +136,7 @@ check_bytes(struct models *m, struct models_map *map, const uint8_t id[32], cons
 		return err_set(why, ERR_CORRUPT, "%s does not match its name", path);
 	enum err e = hash_bytes(hash, map->data, map->bytes, m->stop);
 	if (e)
-		return err_set(why, e, e == ERR_CLOSED ? "told to end" : "no memory");
+		return err_set(why, e, e == ERR_CLOSED ? "the coordinator stops" : "no memory");
 	/* A disk that fails says nothing about what is on it. */
 	if (!models_map_whole(map))
 		return models_unread(path, why);
@@ -173,7 +173,7 @@ read_ahead(const struct models_map *map, struct stop *stop, struct why *why)
 		    (void *)(uintptr_t)(map->data + at), (size_t)(end - at), MADV_WILLNEED);
 		touch(map, at, end);
 		if (stop_asked(stop))
-			return err_set(why, ERR_CLOSED, "told to end");
+			return err_set(why, ERR_CLOSED, "the coordinator stops");
 	}
 	return ERR_OK;
 }

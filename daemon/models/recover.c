@@ -68,7 +68,7 @@ recover_pass(struct recovery *r, struct why *why)
 	while (!e && (ent = readdir(d))) {
 		e = recover_file(r, ent->d_name, why);
 		if (!e && stop_asked(r->m->stop))
-			e = err_set(why, ERR_CLOSED, "told to end");
+			e = err_set(why, ERR_CLOSED, "the coordinator stops");
 	}
 	closedir(d);
 	return e;

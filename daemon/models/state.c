@@ -20,7 +20,7 @@ map_bytes(struct models *m, struct models_map *map, const char *path, struct why
 		return err_set(why, ERR_CORRUPT, "%s does not match its hash", path);
 	e = hash_bytes(hash, map->data, map->bytes, m->stop);
 	if (e)
-		return err_set(why, e, e == ERR_CLOSED ? "told to end" : "no memory");
+		return err_set(why, e, e == ERR_CLOSED ? "the coordinator stops" : "no memory");
 	if (!models_map_whole(map))
 		return models_unread(path, why);
 	bool sound = memcmp(hash, map->id, HASH_LEN) == 0;

@@ -68,7 +68,7 @@ add_piece(struct models_file *f, const void *data, uint64_t len, struct why *why
 		if (fdatasync(f->fd) != 0)
 			return err_errno(why, "sync %s", f->path);
 	}
-	return stop_asked(f->m->stop) ? err_set(why, ERR_CLOSED, "told to end") : ERR_OK;
+	return stop_asked(f->m->stop) ? err_set(why, ERR_CLOSED, "the coordinator stops") : ERR_OK;
 }
 
 enum err

@@ -88,7 +88,7 @@ begin_setup(
 		said = *why;
 		notify_send("EXTEND_TIMEOUT_USEC=60000000\nSTATUS=waits; the log says for what");
 		if (!rest(signals))
-			return err_set(why, ERR_CLOSED, "told to end");
+			return err_set(why, ERR_CLOSED, "the coordinator stops");
 	}
 	return e;
 }

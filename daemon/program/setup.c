@@ -230,7 +230,7 @@ open_store(struct setup *u, struct why *why)
 	if (e == ERR_NOTFOUND)
 		return err_set(why, e,
 		    "%.110s; restore a backup (\"rivuletd restore DIR\"), or, without one, begin "
-		    "anew under the same CA (\"rivuletd init --new-database\")",
+		    "again under the same CA (\"rivuletd init --new-database\")",
 		    said.text);
 	if (!e && store_was_torn(u->s.store))
 		log_event(LOG_LEVEL_WARN, "store.torn",

@@ -55,7 +55,7 @@ health_remedy(enum wait_reason reason)
 	static const char *const remedies[WAIT_UNKNOWN] = {
 	    [WAIT_DISK_FULL] =
 		"make room: remove what others left, stop and delete jobs, lower [retention]",
-	    [WAIT_DISK_READ_ONLY] = "mount it for writing, or mend its permissions",
+	    [WAIT_DISK_READ_ONLY] = "mount it for writing, or fix its permissions",
 	    [WAIT_DISK_ERROR] = "look at the kernel's log and at the disk",
 	    [WAIT_STORE_FAILED] = "end other programs that hold the database",
 	    [WAIT_NO_DESCRIPTORS] = "raise LimitNOFILE",

@@ -247,7 +247,7 @@ delta_file_verify(const struct delta_file *f, struct why *why)
 	for (uint64_t i = 0; !e && i < f->leaf_bytes / HASH_LEN; i++) {
 		e = read_chunk(f, &p, i, &len, why);
 		if (!e && stop_asked(f->stop))
-			e = err_set(why, ERR_CLOSED, "told to end");
+			e = err_set(why, ERR_CLOSED, "the coordinator stops");
 	}
 	proof_end(&p);
 	return e;

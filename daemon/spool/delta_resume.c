@@ -37,7 +37,7 @@ hash_again(
 		/* On the way to the mark it stays where it is: a newer transfer would begin at less. */
 		bool behind = skips && body->good.at < known.at;
 		if (stop_asked(part->file.stop))
-			e = err_set(why, ERR_CLOSED, "told to end");
+			e = err_set(why, ERR_CLOSED, "the coordinator stops");
 		else if (!behind && !spool_verified_until(s, part, &body->good))
 			e = err_set(why, ERR_AGAIN, "a newer transfer of this task has begun");
 	}

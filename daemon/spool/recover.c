@@ -133,7 +133,7 @@ recover_pass(struct recovery *r, struct why *why)
 		snprintf(path, sizeof(path), "%s/%s", r->s->dir, ent->d_name);
 		e = recover_file(r, task, part, path, why);
 		if (!e && stop_asked(r->s->stop))
-			e = err_set(why, ERR_CLOSED, "told to end");
+			e = err_set(why, ERR_CLOSED, "the coordinator stops");
 	}
 	closedir(d);
 	return e;

@@ -17,17 +17,17 @@ static const struct kind {
     [STUCK_NONE] = {"", ""},
     [STUCK_PAUSED] = {"paused", "\"rivulet job resume\" lets it go on"},
     [STUCK_HALTED] = {"halted",
-	"mend what the reason says, then \"rivulet job resume\"; \"rivulet job show\" has its last "
+	"fix what the reason says, then \"rivulet job resume\"; \"rivulet job show\" has its last "
 	"rounds"},
     [STUCK_SET_ASIDE] = {"set-aside",
 	"put back the file that the reason names, as the coordinator's user: a backup has it, and "
 	"often, of a model, models/ in a device's home. The job then goes on by itself; or stop "
 	"it, "
-	"and submit it anew with --init JOB --round N"},
+	"and submit it again with --init JOB --round N"},
     [STUCK_NOT_READY] = {"not-ready",
-	"mend what the reason says; the coordinator then goes on by itself"},
+	"fix what the reason says; the coordinator then goes on by itself"},
     [STUCK_FOLD] = {"fold",
-	"mend what the reason says; the round is then folded by itself, within a minute"},
+	"fix what the reason says; the round is then folded by itself, within a minute"},
     [STUCK_SPOOL_FULL] = {"spool-full", "raise [spool] quota, or stop jobs"},
     [STUCK_NO_EVALUATION] = {"no-evaluation",
 	"as evaluate.by says: \"coordinator\": give it the data set of evaluate.data ([data NAME], "
@@ -42,7 +42,7 @@ static const struct kind {
 	"doctor\" on one of them"},
     [STUCK_NO_DATA] = {"no-data",
 	"give devices the data set ([data NAME] in their settings), lower round.goal and "
-	"round.quorum (\"rivulet job set\"), or submit it anew with lower data.min_examples"},
+	"round.quorum (\"rivulet job set\"), or submit it again with lower data.min_examples"},
     [STUCK_NO_TRAINER] = {"no-trainer",
 	"give devices the trainer ([trainer NAME] in their settings)"},
     [STUCK_OLD_AGENT] = {"old-agent",
@@ -51,7 +51,7 @@ static const struct kind {
 	"raise memory_bytes of devices that have more, or submit a job that takes less "
 	"(\"rivulet job plan\")"},
     [STUCK_JOB_FULL] = {"job-full",
-	"bring back the devices that it counts, or submit it anew with more "
+	"bring back the devices that it counts, or submit it again with more "
 	"local.control_variates.devices"},
     [STUCK_OWNERS] = {"owner-limits",
 	"wait for what the owners allow (hours, power, traffic), or ask them to allow more; "

@@ -368,7 +368,7 @@ def _look_whether_over(job: Row, again: bool) -> None:
     said = "job %s exists, %s%s: the same document is the same job" % (job["name"], job["state"], since)
     if over and not again:
         advice = 'another "seed" or "name" makes a new one, submit(..., again=True) returns this one'
-        raise Error("%s, and nothing is done anew; %s" % (said, advice), "exists")
+        raise Error("%s, and nothing is done again; %s" % (said, advice), "exists")
     if not over:
         _log.warning("%s", said)
 

@@ -57,7 +57,7 @@ class Callback(_Base):  # type: ignore[misc,valid-type,unused-ignore]
             try:
                 trainer.optimizers[0].load_state_dict(state)
             except (ValueError, KeyError, TypeError) as e:
-                _log.warning("%r: the optimizer begins anew, for its kept state does not fit: %s", self.task, e)
+                _log.warning("%r: the optimizer starts at zero, as its kept state does not fit: %s", self.task, e)
             # A schedule over rounds is the job's: its rate, and not the one that was kept.
             for group in trainer.optimizers[0].param_groups if self.task.lr else ():
                 group["lr"] = self.task.lr

@@ -122,7 +122,7 @@ cat >>"$FLEET/one/rivulet.conf" <<-END
 	memory_bytes = 100M
 END
 "$RIVULET" doctor --home "$FLEET/one" --offline >"$FLEET/said"
-if grep -q 'trainers are confined by Landlock' "$FLEET/said"; then
+if grep -q 'trainers run in a sandbox, by Landlock' "$FLEET/said"; then
 	confined=yes
 else
 	grep -q 'this kernel has no Landlock' "$FLEET/said" || fleet_fail "doctor does not say whether trainers are confined"

@@ -152,7 +152,7 @@ cat >>"$home/rivulet.conf" <<-END
 	env = OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 END
 "$RIVULET" doctor --home "$home" --offline >"$FLEET/said"
-grep -q 'trainers are confined by Landlock' "$FLEET/said" || skip "this kernel has no Landlock"
+grep -q 'trainers run in a sandbox, by Landlock' "$FLEET/said" || skip "this kernel has no Landlock"
 grep -q 'through seccomp filters' "$FLEET/said" || skip "this kernel has no seccomp filters"
 landlock=$(sed -n 's/.*by Landlock \([0-9]*\).*/\1/p' "$FLEET/said")
 fleet_run one

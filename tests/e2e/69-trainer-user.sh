@@ -335,7 +335,7 @@ left=/dev/shm/rivulet-left-$$
 [ -k /dev/shm ] || left=$place/out/left
 echo "{\"home\": \"$home\", \"agent\": $agent, \"nursery\": $nursery, \"uid\": $one, \"sockets\": \"$place/sockets\", \"more\": \"$place/more\", \"place\": \"$state/rivulet-test-one\", \"left\": \"$left\"}" >"$place/target"
 hostile=
-if [ -x "$BUILD/tests/tools/hostile_trainer" ] && grep -q 'through seccomp filters' "$FLEET/said" && grep -q 'confined by Landlock' "$FLEET/said"; then
+if [ -x "$BUILD/tests/tools/hostile_trainer" ] && grep -q 'through seccomp filters' "$FLEET/said" && grep -q 'in a sandbox, by Landlock' "$FLEET/said"; then
 	hostile=hostile
 	cp "$BUILD/tests/tools/hostile_trainer" "$place/bin"
 	landlock=$(sed -n 's/.*by Landlock \([0-9]*\).*/\1/p' "$FLEET/said")

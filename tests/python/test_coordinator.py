@@ -265,7 +265,7 @@ class Jobs(WithFleet):
         self.refused("not-found", None, self.admin.model, job, best=True)
         self.refused("not-found", 404, self.admin.model, job, round=9)
         # Once more is the same job, and the weights are there already.
-        with self.assertRaisesRegex(Error, 'job whole exists, done since 20.*same job, and nothing is done anew; another "seed"') as e:
+        with self.assertRaisesRegex(Error, 'job whole exists, done since 20.*same job, and nothing is done again; another "seed"') as e:
             self.admin.submit(self.fleet.path("job.json"), init=weights)
         self.assertEqual(e.exception.code, "exists")
         again = self.admin.submit(self.fleet.path("job.json"), init=weights, again=True)
@@ -286,7 +286,7 @@ class Jobs(WithFleet):
             done = subprocess.run(command, check=True, capture_output=True, text=True)
             self.assertEqual(done.stdout.strip(), job["job"])
             self.assertIn(said, done.stderr)
-            self.assertEqual("nothing is done anew" in done.stderr, rounds == 1)
+            self.assertEqual("nothing is done again" in done.stderr, rounds == 1)
         with self.assertLogs("rivulet", "WARNING") as logs:
             self.assertEqual(self.admin.submit(path)["job"], job["job"])
         self.assertIn("exists, running since", logs.output[0])

@@ -29,7 +29,7 @@ static const struct row rows[] = {
     {.reason = NULL},
     /* --- rules and how many report */
     {.aggregate = "\"rule\":{\"name\":\"mean\",\"hostile\":1}",
-	.reason = "aggregate.rule: the mean bears no hostile delta"},
+	.reason = "aggregate.rule: the mean tolerates no hostile delta"},
     {.aggregate = "\"rule\":{\"name\":\"median\",\"hostile\":3}", .round = "\"goal\":7"},
     {.aggregate = "\"rule\":{\"name\":\"median\",\"hostile\":3}",
 	.round = "\"goal\":7,\"quorum\":6",
@@ -64,19 +64,19 @@ static const struct row rows[] = {
 	.reason = "aggregate.rule.smoothing: belongs to geometric_median"},
     {.aggregate = "\"rule\":{\"name\":\"median\",\"iterations\":2}",
 	.reason = "aggregate.rule.iterations: belongs to geometric_median, centered_clipping"},
-    /* Each is to say how many it bears; where nobody is nobody bears none. */
+    /* Each is to say how many it tolerates, which may be none. */
     {.aggregate = "\"rule\":{\"name\":\"median\"}",
 	.reason = "aggregate.rule.hostile: missing; set it to how many hostile reports a round "
-		  "median is to bear"},
+		  "median must tolerate"},
     {.aggregate = "\"rule\":{\"name\":\"geometric_median\"}",
 	.reason = "aggregate.rule.hostile: missing; "},
     {.aggregate = "\"rule\":{\"name\":\"centered_clipping\",\"radius\":1}",
 	.reason = "aggregate.rule.hostile: missing; "},
     {.aggregate = "\"rule\":{\"name\":\"geometric_median\",\"hostile\":0}"},
     {.aggregate = "\"rule\":{\"name\":\"trimmed_mean\",\"hostile\":0}",
-	.reason = "aggregate.rule.hostile: trimmed_mean bears as many hostile reports a round"},
+	.reason = "aggregate.rule.hostile: trimmed_mean tolerates as many hostile reports a round"},
     {.aggregate = "\"rule\":{\"name\":\"mean\",\"nearest\":true}",
-	.reason = "aggregate.rule.hostile: nearest bears"},
+	.reason = "aggregate.rule.hostile: nearest tolerates"},
     /* --- rules and codecs */
     {.more = "\"upload\":{\"codec\":\"sparse\"}"},
     {.aggregate = "\"rule\":{\"name\":\"median\"}",

@@ -444,13 +444,13 @@ check_hostile(const struct rule_spec *rule, struct why *why)
 		needs = needs || strcmp(rule->name, needy[i]) == 0;
 	if (needs && rule->hostile == 0)
 		return err_set(why, ERR_INVALID,
-		    "aggregate.rule.hostile: %s bears as many hostile reports a round as it says; "
-		    "set it to at least 1",
+		    "aggregate.rule.hostile: %s tolerates as many hostile reports a round as "
+		    "this number; set it to at least 1",
 		    name);
 	if (strcmp(rule->name, "mean") != 0 && !rule->hostile_given)
 		return err_set(why, ERR_INVALID,
 		    "aggregate.rule.hostile: missing; set it to how many hostile reports a round "
-		    "%s is to bear, with 0 it promises nothing",
+		    "%s must tolerate, or to 0",
 		    name);
 	return ERR_OK;
 }

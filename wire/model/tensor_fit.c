@@ -108,7 +108,7 @@ tensor_check_finite(
 	if (!moves || t->dtype != TENSOR_F32 || tensor_is_finite(t, data))
 		return ERR_OK;
 	return err_set(why, ERR_INVALID,
-	    "tensor \"%.80s\" holds NaN or infinity, and is to be %s: mend the model, or make the "
+	    "tensor \"%.80s\" holds NaN or infinity, and is to be %s: fix the model, or make the "
 	    "tensor \"frozen\"",
 	    t->name, role == TENSOR_TRAIN ? "trained" : "averaged");
 }

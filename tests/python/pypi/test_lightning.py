@@ -165,7 +165,7 @@ class Fit(unittest.TestCase):
         KeepingHand.state = _state.dump({"param_groups": [], "state": {}})
         with self.assertLogs("rivulet", "WARNING") as logs:
             self.fit(module, keep=True)
-        self.assertIn("begins anew", logs.output[0])
+        self.assertIn("starts at zero", logs.output[0])
         module.task.submit(module)
         self.assertEqual(len(_state.load(KeepingHand.state)["param_groups"]), 1)
 
