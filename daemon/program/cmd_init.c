@@ -299,7 +299,7 @@ cmd_init_main(const char *path, int argc, char **argv)
 	    "init [--config FILE] [--name HOST|IP]... [--new-database]",
 	    "Makes what is missing of CA, certificates and keys, and the database, and prints the "
 	    "first join token. With names,\n"
-	    "issues the server certificate anew for them. An init that was interrupted is "
+	    "issues the server certificate again for them. An init that was interrupted is "
 	    "finished by the next.\n"
 	    "With a new database devices join again with their keys; models and deltas of before "
 	    "are set aside in lost/.",
