@@ -83,7 +83,7 @@ print_clock(const struct json *doc)
 	bool believed = true;
 
 	if (json_bool(json_get(clock, "believed"), &believed) && !believed)
-		cmd_print_line("warning: %s", detail ? detail : "the clock is doubted");
+		cmd_print_line("warning: %s", detail ? detail : "the clock is in doubt");
 }
 
 /* Only readers and administrators are told. */
@@ -226,7 +226,7 @@ clock_confirm(int argc, char **argv)
 		cmd_print_json(doc);
 	else if (!e)
 		cmd_print_line(
-		    "%s", changed ? "the clock is confirmed" : "nobody doubts the clock");
+		    "%s", changed ? "the clock is confirmed" : "the clock was not in doubt");
 	json_free(doc);
 	return cmd_admin_end(&a, e, &why);
 }

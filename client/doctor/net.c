@@ -428,7 +428,7 @@ check_clock(struct cmd_doctor *d)
 		cmd_doctor_add(d, "clock", CMD_DOCTOR_WARNING, CMD_FAILED,
 		    "set the one that is wrong (is there a network time service?); certificates "
 		    "are "
-		    "judged by the coordinator's",
+		    "checked by the coordinator's",
 		    "this machine's clock is %s %s by the coordinator's", span,
 		    d->offset > 0 ? "slow" : "fast");
 	else

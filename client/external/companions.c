@@ -49,7 +49,7 @@ wait_and_start(struct companion *c, const struct companion_task *t, struct compa
 	if (t->seconds > 0 && wait > t->seconds) {
 		out->abort = ABORT_TRAINER_FAILED;
 		return err_set(why, ERR_TIMEOUT,
-		    "trainer %s failed %u times, and rests for %.0f s, longer than its task has",
+		    "trainer %s failed %u times, and pauses for %.0f s, longer than its task has",
 		    c->trainer->name, c->backoff.attempt, wait);
 	}
 	if (wait > 0 && !backoff_sleep(wait, t->stop, t->context)) {

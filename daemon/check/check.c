@@ -145,7 +145,7 @@ check_is_closed(struct check *c, const char *name, const char *user)
 	if (access(path, R_OK) == 0 || errno != EACCES)
 		return false;
 	check_found(c, CHECK_FILE_CLOSED, name, false,
-	    "this user may not read it, so it was not judged%s%s", user ? "; needed by job " : "",
+	    "this user may not read it, so it was not checked%s%s", user ? "; needed by job " : "",
 	    user ? user : "");
 	return true;
 }

@@ -215,7 +215,7 @@ static const char *
 explain(enum problem_type problem)
 {
 	return problem == PROBLEM_UNAVAILABLE
-	    ? "this coordinator was restored from a backup, and its clock is doubted: \"rivulet "
+	    ? "this coordinator was restored from a backup, and its clock is in doubt: \"rivulet "
 	      "clock confirm\" there"
 	    : problem == PROBLEM_UNKNOWN_DEVICE
 	    ? "this coordinator does not know the key, and its certificate is not newer than the "

@@ -399,7 +399,8 @@ delete_oldest(struct engine *g, double age, bool *found, struct why *why)
 	const bool believed = age_now(g->services->age, &now);
 
 	if (!believed)
-		log_event(LOG_LEVEL_DEBUG, "retention.waits", LOG_S("why", "the clock is doubted"));
+		log_event(
+		    LOG_LEVEL_DEBUG, "retention.waits", LOG_S("why", "the clock is in doubt"));
 	*found = believed && find_old(g, now, age, id, &ended_at);
 	if (!*found)
 		return ERR_OK;

@@ -45,7 +45,8 @@ print_sum(const struct check *c)
 {
 	printf("%s: %u damaged, %u warnings, %u repaired%s\n", c->dir, c->left[CHECK_DAMAGE],
 	    c->left[CHECK_WARNING], c->repaired,
-	    c->running ? "; a coordinator runs on it, so what may be changing was not judged" : "");
+	    c->running ? "; a coordinator runs on it, so what may be changing was not checked"
+		       : "");
 }
 
 /* Of encrypted deltas; NULL without one. */
@@ -141,7 +142,7 @@ cmd_check_main(const char *path, int argc, char **argv)
 	    "Examines the state directory of the configuration, or DIR (then no configuration is "
 	    "read), and changes nothing\n"
 	    "without --repair, for which the coordinator must be stopped. While one runs, what may "
-	    "be changing is not judged.\n"
+	    "be changing is not checked.\n"
 	    "Of deltas of open rounds that are taken back, devices hold receipts that are then "
 	    "not kept.\n"
 	    "Exit codes: 0 sound, 1 could not be examined, 2 usage, 3 all that was found is "

@@ -242,7 +242,7 @@ test_again(void **state)
 	t.in.seconds = 50;
 	assert_int_equal(run(), ERR_TIMEOUT);
 	assert_int_equal(t.out.abort, ABORT_TRAINER_FAILED);
-	assert_non_null(strstr(why.text, "rests for"));
+	assert_non_null(strstr(why.text, "pauses for"));
 	tear_down();
 }
 
