@@ -17,13 +17,14 @@ package_begin() {
 	suite=$2
 	out=$OUT/$suite
 	[ "$(id -u)" = 0 ] || package_skip "needs the superuser"
-	command -v mmdebstrap >/dev/null || package_skip "needs mmdebstrap"
+	command -v mmdebstrap >/dev/null && command -v ip >/dev/null || package_skip "needs mmdebstrap and ip"
 	if [ -z "${PACKAGE_INSIDE:-}" ]; then
 		PACKAGE_INSIDE=$(mktemp -d)
 		chmod 755 "$PACKAGE_INSIDE"
-		export PACKAGE_INSIDE
+		PACKAGE_NET=/proc/$$/ns/net
+		export PACKAGE_INSIDE PACKAGE_NET
 		local rc=0
-		unshare -m --propagation private "$0" "$suite" || rc=$?
+		unshare -mn --propagation private "$0" "$suite" || rc=$?
 		rm -rf --one-file-system "$PACKAGE_INSIDE"
 		exit $rc
 	fi
@@ -31,6 +32,7 @@ package_begin() {
 	set -E
 	trap 'package_fail "line $LINENO of ${BASH_SOURCE[0]}"' ERR
 	trap package_end EXIT
+	ip link set lo up
 }
 package_end() {
 	for pid in $(cat "$work"/*.pid 2>/dev/null); do
@@ -43,7 +45,7 @@ package_root() {
 	local tar=$OUT/$suite.tar
 	if [ ! -f "$tar" ]; then
 		mkdir -p "$OUT"
-		mmdebstrap -q --format=tar --variant=apt --include=ca-certificates "$suite" "$tar.part" "$MIRROR" 2>"$work/root.log" || package_fail "no root of $suite"
+		nsenter --net="$PACKAGE_NET" -- mmdebstrap -q --format=tar --variant=apt --include=ca-certificates "$suite" "$tar.part" "$MIRROR" 2>"$work/root.log" || package_fail "no root of $suite"
 		mv "$tar.part" "$tar"
 	fi
 	mkdir -p "$1"
@@ -55,8 +57,8 @@ package_root() {
 	echo "127.0.0.1 localhost coord.example" >"$1/etc/hosts"
 }
 
-inside() { # inside ROOT LINE: a shell line there, as somebody who has just logged in
-	env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
+inside() { # [ONLINE=1] inside ROOT LINE: a shell line there, as somebody who has just logged in; ONLINE: with this machine's network
+	${ONLINE:+nsenter --net="$PACKAGE_NET" --} env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
 		chroot "$1" sh -ec "cd /root; $2"
 }
 
@@ -70,7 +72,7 @@ package_add() {
 		files+=("$(find "$from" -maxdepth 1 -name "${name}_*.deb" | sort -V | tail -n 1)")
 	done
 	cp "${files[@]}" "$root/root/debs"
-	inside "$root" 'apt-get -qq update; apt-get -y -q --no-install-recommends -o Dpkg::Use-Pty=0 install ./debs/*.deb' >"$work/apt.log" 2>&1 ||
+	ONLINE=1 inside "$root" 'apt-get -qq update; apt-get -y -q --no-install-recommends -o Dpkg::Use-Pty=0 install ./debs/*.deb' >"$work/apt.log" 2>&1 ||
 		package_fail "apt does not install ${files[*]}"
 	cat "$work/apt.log" >>"$work/apt-all.log"
 }
