@@ -35,8 +35,9 @@ package_begin() {
 	ip link set lo up
 }
 package_end() {
-	for pid in $(cat "$work"/*.pid 2>/dev/null); do
-		kill "$pid" 2>/dev/null || true
+	local file
+	for file in "$work"/*.pid; do
+		[ ! -f "$file" ] || kill "$(cat "$file")" 2>/dev/null || true
 	done
 }
 
