@@ -87,7 +87,7 @@ pasted() {
 next=0
 paste systemd-sysusers
 pasted
-paste "touch /etc/rivulet/rivuletd.conf"
+paste "(umask 077; runuser"
 pasted
 grep -q "ready" "$dir/said" || fail "rivulet status: $(cat "$dir/said")"
 # The data is there before the agent looks for it.
