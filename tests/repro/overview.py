@@ -36,7 +36,7 @@ def main():
     parts.append(svg.text(240, 24, "HTTPS out, mutual TLS", "middle"))
     parts.append(svg.text(240, 78, "signed delta", "middle", "small"))
     parts.append(svg.text(240, 286, "new model", "middle", "small"))
-    parts += box(322, 96, 160, 128, "rivuletd", ["checks signatures, limits", "folds round by round", "goes on after a kill", "REST: status, figures", "keeps a signed record"], orange)
+    parts += box(322, 96, 160, 128, "rivuletd", ["checks signatures, limits", "averages each round", "goes on after a kill", "REST: status, figures", "keeps a signed record"], orange)
     outs = (("caches, mirrors", "models as files, by hash", green), ("PyTorch, ONNX", "safetensors, named tensors", green), ("rivulet verify", "proves any model, offline", pink))
     for i, (name, line, colour) in enumerate(outs):
         y = 46 + 95 * i
