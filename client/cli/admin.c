@@ -49,9 +49,9 @@ need_ca(const struct cmd_admin *a, const char *url, const char *token, char **ou
 		return text_file_read(a->ca, IDENTITY_PEM_MAX, out, &len, why);
 	if (messages_token_parse(&parts, token))
 		return err_set(why, ERR_INVALID, "%s holds no token", a->token_file);
+	const struct ca_fetch_from from = {.url = url, .fingerprint = parts.ca_hash};
 	*out = malloc(CA_FETCH_PEM_MAX);
-	e = *out ? ca_fetch(&trust, *out, url, parts.ca_hash, why)
-		 : err_set(why, ERR_NOMEM, "no memory");
+	e = *out ? ca_fetch(&trust, *out, &from, why) : err_set(why, ERR_NOMEM, "no memory");
 	hash_wipe(&parts, sizeof(parts));
 	return e;
 }

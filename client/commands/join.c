@@ -5,7 +5,6 @@
 #include "admin.h"
 #include "cmd.h"
 #include "hash.h"
-#include "hex.h"
 #include "join.h"
 #include "options.h"
 #include "print.h"
@@ -41,11 +40,11 @@ report(const struct identity *id, enum join_state state, const char *home, bool 
 	static const char *const words[] = {[JOIN_NEW] = "joined",
 	    [JOIN_ALREADY] = "already joined",
 	    [JOIN_AGAIN] = "joined again"};
+	struct why remark;
 
-	if (state == JOIN_NEW && hex_like_id(id->name))
-		cmd_print_error("the name %s looks like an id: where another device's id begins "
-				"so, the word is refused",
-		    id->name);
+	join_remark(&remark, id, state);
+	if (*remark.text)
+		cmd_print_error("%s", remark.text);
 	if (!json) {
 		cmd_print_line("%s %s as %s (role %s, device %.16s) in %s", words[state],
 		    id->urls[0], id->name, id->role, id->device, home);
@@ -68,24 +67,21 @@ static enum err
 join(struct join_options *options, const char *token_file, bool json, struct why *why)
 {
 	struct identity id;
-	enum join_state state = JOIN_ALREADY;
+	enum join_state state;
 	char token[TOKEN_FILE_MAX];
 	/* A repeat must succeed even where the token's file is gone. */
-	enum err e = join_check(options, why);
+	enum err e = join_run(&id, &state, options, why);
 
-	options->again = !e && join_lost(options);
-	if (!e && !options->again) {
-		e = identity_load(&id, options->home, why);
-	} else if (!e || e == ERR_NOTFOUND || e == ERR_EXISTS) {
-		if (!token_file)
-			return err_set(why, ERR_INVALID,
-			    "a token is needed%s: --token-file FILE, or - for standard input",
-			    options->again ? " to join again, for the coordinator refuses this "
-					     "device's certificate"
-					   : "");
+	if (e == ERR_NOTFOUND && !token_file) {
+		struct why needed = *why;
+		return err_set(why, ERR_INVALID,
+		    "%.180s: --token-file FILE, or - for standard input", needed.text);
+	}
+	if (e == ERR_NOTFOUND) {
 		e = read_token(token, token_file, why);
+		options->token = token;
 		if (!e)
-			e = join_run(&id, &state, options, token, why);
+			e = join_run(&id, &state, options, why);
 		hash_wipe(token, sizeof(token));
 	}
 	if (!e)

@@ -6,9 +6,10 @@
 /*
  * librivulet: a device of a Rivulet fleet, for programs with a training loop of their own.
  *
+ *     rivulet_join
  *     rivulet_open -> { rivulet_next -> train on task->tensors in place -> rivulet_submit or rivulet_abort } -> rivulet_close
  *
- * The device joins once with `rivulet join`; the library then works with the same home directory. It keeps models in a
+ * The device joins once, with `rivulet join` or rivulet_join; the library then works with the same home directory. It keeps models in a
  * cache, writes each delta to disk before it is sent, retries, fails over between coordinators, and never prints, exits
  * or touches signals. No global state: several handles (with different homes) may live in one process, each used by one
  * thread at a time. Calls block as stated; `cancel` ends a blocking call early.
@@ -219,8 +220,45 @@ const char *rivulet_name(const struct rivulet *r);
 /* The release of the library, as in rivulet.pc: "1.1.0". Which build it is the programs say (--version). */
 const char *rivulet_version(void);
 
-/* Of the sizes and offsets of this header's structs: who calls the library without a compiler compares it. */
+/* Of the sizes and offsets of the structs above: who calls the library without a compiler compares it. */
 uint64_t rivulet_abi(void);
+
+/* --- since 1.1; these structs stay as they are */
+
+/* Zero the struct, then set what matters. */
+struct rivulet_join_options {
+	const char *url; /* https://HOST:PORT, or HOST */
+	const char *token; /* as `rivulet token create` printed it; NULL: there is none */
+	const char *name; /* what people call the device; NULL: the name of the host */
+	const char *home; /* as of rivulet_options */
+	int (*cancel)(void *context); /* likewise */
+	void *context;
+};
+
+enum rivulet_join_state {
+	RIVULET_JOIN_NEW = 0,
+	RIVULET_JOIN_ALREADY, /* the home has joined that coordinator before, and nothing was needed */
+	RIVULET_JOIN_AGAIN, /* the coordinator did not know the device any more: it joined with its key */
+};
+
+#define RIVULET_URLS_MAX 8
+struct rivulet_joined {
+	int state; /* enum rivulet_join_state */
+	unsigned url_count;
+	char device[65], name[64], role[16]; /* the id in hex; what the coordinator calls it */
+	char urls[RIVULET_URLS_MAX][300]; /* addresses of the coordinator, in one form */
+	char home[4096];
+};
+
+/* Makes a home a device of a coordinator, as `rivulet join` does; its directory is made. The token is sent only after the
+ * coordinator's CA was compared with the fingerprint in it; no other CA is looked for. A repeat does nothing and needs no
+ * token, unless the coordinator refuses the certificate: then it joins again. Another address of the same coordinator is added.
+ * Blocks for seconds, or until time-outs of a minute each. On RIVULET_OK `why` (may be NULL) says what the user should know, mostly nothing;
+ * else it is the reason, and *out is zero. RIVULET_NOTFOUND: a token is needed, and there is none. RIVULET_STATE: the home has
+ * joined another coordinator, or an agent works in a home that must join again. RIVULET_INVALID: no such address, or no token; RIVULET_DENIED: the token is not of that
+ * coordinator, expired, used or revoked. RIVULET_UNREACHABLE, RIVULET_STOPPED or an error of this machine: a repeat goes on. */
+int rivulet_join(struct rivulet_joined *out, const struct rivulet_join_options *options, char *why,
+    size_t why_size);
 
 #ifdef __GNUC__
 #pragma GCC visibility pop

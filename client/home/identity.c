@@ -107,7 +107,10 @@ identity_load(struct identity *out, const char *home, struct why *why)
 	if (!e)
 		e = file_read(path, FILE_MAX_BYTES, &text, &len, why);
 	if (e == ERR_NOTFOUND)
-		return err_set(why, e, "%s has not joined a coordinator; use `rivulet join`", home);
+		return err_set(why, e,
+		    "%s has not joined a coordinator; use `rivulet join` or `python -m rivulet "
+		    "join`",
+		    home);
 	if (e)
 		return e;
 	e = json_parse(&doc, text, len, NULL);

@@ -10,19 +10,20 @@
 #define ANSWER_MAX 16384
 
 static enum err
-get(struct trust *out, const char *url, struct why *why)
+get(struct trust *out, const struct ca_fetch_from *from, struct why *why)
 {
 	char path[ADDRESS_MAX + 16];
 	struct transport_answer answer = {.retry_after_s = -1};
 	struct transport *t;
-	const struct transport_options options = {.insecure = true};
+	const struct transport_options options = {
+	    .insecure = true, .cancel = from->cancel, .context = from->context};
 	const struct transport_request request = {
 	    .method = "GET", .url = path, .answer_max = ANSWER_MAX};
 	enum err e = transport_new(&t, &options, why);
 
 	if (e)
 		return e;
-	snprintf(path, sizeof(path), "%s/v1/ca", url);
+	snprintf(path, sizeof(path), "%s/v1/ca", from->url);
 	e = transport_do(t, &request, &answer, why);
 	transport_free(t);
 	if (!e)
@@ -72,17 +73,16 @@ print(char *pem, const struct trust *trust)
 }
 
 enum err
-ca_fetch(struct trust *out, char *pem, const char *url, const uint8_t fingerprint[HASH_LEN],
-    struct why *why)
+ca_fetch(struct trust *out, char *pem, const struct ca_fetch_from *from, struct why *why)
 {
 	struct trust *offered = malloc(sizeof(*offered));
-	enum err e = offered ? get(offered, url, why) : err_set(why, ERR_NOMEM, "no memory");
+	enum err e = offered ? get(offered, from, why) : err_set(why, ERR_NOMEM, "no memory");
 
-	if (!e && !believe(out, offered, fingerprint))
+	if (!e && !believe(out, offered, from->fingerprint))
 		e = err_set(why, ERR_DENIED,
 		    "the CA of %s is not the one of this token: wrong coordinator, or someone in "
 		    "between",
-		    url);
+		    from->url);
 	free(offered);
 	return e ? e : print(pem, out);
 }

@@ -8,9 +8,15 @@
  * what the CA of the token has signed is believed with it. */
 #define CA_FETCH_PEM_MAX 16384
 
-/* url: as address_normalise makes it. pem: CA_FETCH_PEM_MAX bytes. ERR_DENIED if no certificate that came has this SHA-256,
- * else as transport_do and session_problem. */
-ERR_MUST_USE enum err ca_fetch(struct trust *out, char *pem, const char *url,
-    const uint8_t fingerprint[HASH_LEN], struct why *why);
+struct ca_fetch_from {
+	const char *url; /* as address_normalise makes it */
+	const uint8_t *fingerprint; /* HASH_LEN bytes */
+	bool (*cancel)(void *context); /* as of transport_options */
+	void *context;
+};
+
+/* pem: CA_FETCH_PEM_MAX bytes. ERR_DENIED if no certificate that came has this SHA-256, else as transport_do and session_problem. */
+ERR_MUST_USE enum err ca_fetch(
+    struct trust *out, char *pem, const struct ca_fetch_from *from, struct why *why);
 
 #endif

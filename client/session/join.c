@@ -25,6 +25,8 @@
 
 struct joining {
 	const struct join_options *options;
+	bool
+	    again; /* although the home has joined: with its key, and with what it has of addresses */
 	const char *name; /* NULL: the host's */
 	char url[ADDRESS_MAX];
 	char token_text[TOKEN_TEXT_MAX];
@@ -34,33 +36,29 @@ struct joining {
 	struct key *key;
 };
 
-enum err
-join_check(const struct join_options *options, struct why *why)
+/* Is this home enrolled with that coordinator already? ERR_NOTFOUND if it has not joined, ERR_EXISTS if it has joined another one
+ * (unless the token later proves it the same). */
+static enum err
+look(struct identity *id, const struct joining *j, struct why *why)
 {
-	struct identity id;
-	char url[ADDRESS_MAX];
-	enum err e = address_normalise(url, options->url, why);
+	enum err e = identity_load(id, j->options->home, why);
 
-	if (!e)
-		e = identity_load(&id, options->home, why);
-	if (!e && !identity_has_url(&id, url))
-		e = err_set(why, ERR_EXISTS, "%s has joined %s", options->home, id.urls[0]);
+	if (!e && !identity_has_url(id, j->url))
+		e = err_set(why, ERR_EXISTS, "%s has joined %s", j->options->home, id->urls[0]);
 	return e;
 }
 
-bool
-join_lost(const struct join_options *options)
-{
-	char url[ADDRESS_MAX];
-
-	return !address_normalise(url, options->url, NULL) && membership_lost(options->home, url);
-}
-
 static enum err
-take_token(struct joining *j, const char *text, struct why *why)
+take_token(struct joining *j, struct why *why)
 {
-	size_t len = strlen(text);
+	const char *text = j->options->token;
+	size_t len = text ? strlen(text) : 0;
 
+	if (!text)
+		return err_set(why, ERR_NOTFOUND, "a token is needed%s",
+		    j->again
+			? " to join again, for the coordinator refuses this device's certificate"
+			: "");
 	while (len > 0 && isspace((unsigned char)text[len - 1]))
 		len--;
 	if (len == 0 || len >= sizeof(j->token_text))
@@ -164,7 +162,8 @@ send_request(struct joining *j, const struct buf *body, struct join_answer *out,
 	char url[ADDRESS_MAX + 16], bearer[TOKEN_TEXT_MAX + 32];
 	const char *const headers[] = {bearer, "Content-Type: application/json", NULL};
 	struct transport_answer answer;
-	const struct transport_options options = {.ca_pem = j->ca_pem};
+	const struct transport_options options = {
+	    .ca_pem = j->ca_pem, .cancel = j->options->cancel, .context = j->options->context};
 	const struct transport_request request = {.method = "POST",
 	    .url = url,
 	    .headers = headers,
@@ -228,7 +227,7 @@ save(
 	char path[PATH_MAX];
 	enum err e = identity_path(path, j->options->home, "ca.pem", why);
 
-	if (!j->options->again)
+	if (!j->again)
 		memset(id, 0, sizeof(*id));
 	snprintf(id->device, sizeof(id->device), "%s", answer->device);
 	snprintf(id->name, sizeof(id->name), "%s", answer->name);
@@ -252,11 +251,13 @@ save(
 static enum err
 enrol(struct joining *j, struct identity *out, struct why *why)
 {
+	const struct ca_fetch_from from = {
+	    j->url, j->token.ca_hash, j->options->cancel, j->options->context};
 	struct join_answer answer;
 	struct buf body;
 
 	buf_init(&body, ANSWER_MAX);
-	enum err e = ca_fetch(&j->trust, j->ca_pem, j->url, j->token.ca_hash, why);
+	enum err e = ca_fetch(&j->trust, j->ca_pem, &from, why);
 	if (!e)
 		e = file_mkdirs(j->options->home, 0700, why);
 	if (!e)
@@ -287,33 +288,58 @@ enrol_again(struct joining *j, struct identity *out, struct why *why)
 	return e;
 }
 
+static enum err
+run_with_token(struct joining *j, struct identity *out, enum join_state *state, struct why *why)
+{
+	const char *home = j->options->home;
+	enum err e = take_token(j, why);
+
+	if (!e && identity_set_wiping(home))
+		e = identity_set_wipe(home, why);
+	if (e)
+		return e;
+	e = identity_load(out, home, why);
+	if (!e && j->again) {
+		*state = JOIN_AGAIN;
+		j->name = j->options->name ? j->options->name : out->name;
+		return enrol_again(j, out, why);
+	}
+	if (!e)
+		return rejoin(j, out, why);
+	if (e != ERR_NOTFOUND)
+		return e;
+	*state = JOIN_NEW;
+	return enrol(j, out, why);
+}
+
 enum err
 join_run(struct identity *out, enum join_state *state, const struct join_options *options,
-    const char *token, struct why *why)
+    struct why *why)
 {
 	struct joining j = {.options = options, .name = options->name};
 	enum err e = address_normalise(j.url, options->url, why);
 
-	if (!e)
-		e = take_token(&j, token, why);
-	if (e)
-		return e;
 	*state = JOIN_ALREADY;
-	if (identity_set_wiping(options->home) && (e = identity_set_wipe(options->home, why)))
-		return e;
-	e = identity_load(out, options->home, why);
-	if (!e && options->again) {
-		*state = JOIN_AGAIN;
-		j.name = options->name ? options->name : out->name;
-		e = enrol_again(&j, out, why);
-	} else if (!e) {
-		e = rejoin(&j, out, why);
-	} else if (e == ERR_NOTFOUND) {
-		*state = JOIN_NEW;
-		e = enrol(&j, out, why);
+	if (!e) {
+		e = look(out, &j, why);
+		j.again =
+		    !e && membership_lost(options->home, j.url, options->cancel, options->context);
+		if (j.again || e == ERR_NOTFOUND || e == ERR_EXISTS)
+			e = run_with_token(&j, out, state, why);
 	}
 	key_free(j.key);
 	hash_wipe(&j.token, sizeof(j.token));
 	hash_wipe(j.token_text, sizeof(j.token_text));
 	return e;
+}
+
+void
+join_remark(struct why *out, const struct identity *id, enum join_state state)
+{
+	*out->text = '\0';
+	if (state == JOIN_NEW && hex_like_id(id->name))
+		err_set(out, ERR_OK,
+		    "the name %s looks like an id: where another device's id begins so, the word "
+		    "is refused",
+		    id->name);
 }

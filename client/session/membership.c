@@ -38,9 +38,8 @@ ask(const struct transport_options *options, const char *base, const char *path,
 
 /* Whose CA was replaced is refused in the handshake; that others are served tells it from a broken link. */
 static bool
-is_refused(const struct credentials *held, const char *url)
+is_refused(const struct credentials *held, const char *url, struct transport_options options)
 {
-	struct transport_options options = {.ca_pem = held->ca_pem, .cert_pem = held->cert_pem};
 	enum transport_distrust distrust;
 	enum problem_type type;
 	char key[KEY_PEM_MAX] = "";
@@ -48,6 +47,8 @@ is_refused(const struct credentials *held, const char *url)
 	enum err e = key_pem(held->key, key);
 	if (e)
 		return false;
+	options.ca_pem = held->ca_pem;
+	options.cert_pem = held->cert_pem;
 	options.key_pem = key;
 	e = ask(&options, url, "/v1/status", &type, &distrust);
 	hash_wipe(key, sizeof(key));
@@ -59,13 +60,14 @@ is_refused(const struct credentials *held, const char *url)
 }
 
 bool
-membership_lost(const char *home, const char *url)
+membership_lost(const char *home, const char *url, bool (*cancel)(void *context), void *context)
 {
+	const struct transport_options options = {.cancel = cancel, .context = context};
 	struct credentials held;
 
 	if (credentials_load(&held, home, NULL))
 		return false;
-	bool lost = is_refused(&held, url);
+	bool lost = is_refused(&held, url, options);
 	credentials_deinit(&held);
 	return lost;
 }

@@ -31,6 +31,51 @@ structs_stay(void **state)
 	assert_int_equal(rivulet_abi(), ABI_64);
 }
 
+/* Of rivulet_join, which rivulet_abi leaves alone so that packages made for an older library keep working; tests/python/test_join.py has
+ * the same figures. */
+static void
+structs_of_joining_stay(void **state)
+{
+	(void)state;
+	assert_int_equal(sizeof(struct rivulet_joined), 6652);
+	assert_int_equal(offsetof(struct rivulet_joined, name), 73);
+	assert_int_equal(offsetof(struct rivulet_joined, home), 2553);
+	if (sizeof(void *) != 8)
+		skip();
+	assert_int_equal(sizeof(struct rivulet_join_options), 48);
+	assert_int_equal(offsetof(struct rivulet_join_options, cancel), 32);
+}
+
+static int
+asked(void *context)
+{
+	++*(int *)context;
+	return 1;
+}
+
+static void
+joining_fails_with_a_reason(void **state)
+{
+	struct rivulet_joined joined = {.url_count = 7};
+	int count = 0;
+	struct rivulet_join_options o = {
+	    .home = "/proc/nowhere", .cancel = asked, .context = &count};
+	char text[512];
+
+	(void)state;
+	assert_int_equal(rivulet_join(&joined, &o, text, sizeof(text)), RIVULET_INVALID);
+	assert_true(*text && joined.url_count == 0);
+	o.url = "https://a/path";
+	assert_int_equal(rivulet_join(&joined, &o, NULL, 0), RIVULET_INVALID);
+	o.url = "localhost:1";
+	assert_int_equal(rivulet_join(&joined, &o, text, sizeof(text)), RIVULET_NOTFOUND);
+	assert_string_equal(text, "a token is needed");
+	o.token = " \n";
+	assert_int_equal(rivulet_join(&joined, &o, text, 7), RIVULET_INVALID);
+	assert_string_equal(text, "that i");
+	assert_int_equal(count, 0);
+}
+
 /* As the program of an older header leaves it. */
 static void
 zeros_mean_what_they_did(void **state)
@@ -219,6 +264,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(structs_stay),
+	    cmocka_unit_test(structs_of_joining_stay),
+	    cmocka_unit_test(joining_fails_with_a_reason),
 	    cmocka_unit_test(zeros_mean_what_they_did), cmocka_unit_test(everything_is_said),
 	    cmocka_unit_test(wrong_results), cmocka_unit_test(when_to_stop),
 	    cmocka_unit_test(budget), cmocka_unit_test(counts_are_taken_back),
