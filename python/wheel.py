@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""wheel.py VERSION DIRECTORY: the package as rivulet_fl-VERSION-py3-none-any.whl, by the standard library alone.
+"""wheel.py VERSION DIRECTORY [LIBRARY]: the package as rivulet_fl-VERSION-py3-none-any.whl, by the standard library.
 
-The same sources give the same bytes: entries are sorted and carry one date. Prints the path.
+With LIBRARY, librivulet.so.1, that lies in it, and the wheel is one of this machine's Linux; platform_wheel makes of it
+one for others. The same sources give the same bytes: entries are sorted and carry one date. Prints the path.
 """
 import base64
 import hashlib
 import os
+import platform
 import sys
 import zipfile
-from typing import Iterator, Tuple
+from typing import Iterator, List, Optional, Tuple
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DATE = (1980, 1, 1, 0, 0, 0)  # the first that a zip file can hold
@@ -29,8 +31,8 @@ Description-Content-Type: text/markdown
 %s"""
 WHEEL = """Wheel-Version: 1.0
 Generator: rivulet python/wheel.py
-Root-Is-Purelib: true
-Tag: py3-none-any
+Root-Is-Purelib: %s
+Tag: py3-none-%s
 """
 
 
@@ -44,34 +46,48 @@ def modules() -> Iterator[Tuple[str, bytes]]:
                     yield os.path.relpath(path, HERE), f.read()
 
 
-def write(version: str, directory: str) -> str:
+def record(entries: List[Tuple[str, bytes]], name: str) -> bytes:
+    """The RECORD of these files, which is called `name`."""
+    lines = ""
+    for path, data in entries:
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        lines += "%s,sha256=%s,%d\n" % (path, digest, len(data))
+    return (lines + name + ",,\n").encode()
+
+
+def pack(path: str, info: str, entries: List[Tuple[str, bytes]], method: int) -> None:
+    """A wheel of these files and their RECORD; info: the name of its dist-info."""
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    with zipfile.ZipFile(path + ".part", "w") as z:
+        for name, data in entries + [(info + "/RECORD", record(entries, info + "/RECORD"))]:
+            entry = zipfile.ZipInfo(name, DATE)
+            entry.external_attr = MODE
+            entry.create_system = 3
+            z.writestr(entry, data, method)
+    os.replace(path + ".part", path)
+
+
+def write(version: str, directory: str, library: Optional[str] = None) -> str:
     with open(os.path.join(HERE, "README.md"), encoding="utf-8") as f:
         readme = f.read()
     with open(os.path.join(HERE, "..", "LICENSE"), "rb") as g:
         licence = g.read()
     info = "rivulet_fl-%s.dist-info" % version
+    tag = "linux_" + platform.machine() if library else "any"
     entries = sorted(modules())
+    if library:
+        with open(library, "rb") as h:
+            entries += [("rivulet/librivulet.so.1", h.read())]
     entries += [(info + "/METADATA", (METADATA % (version, readme)).encode())]
-    entries += [(info + "/WHEEL", WHEEL.encode()), (info + "/LICENSE", licence)]
-    record = ""
-    for name, data in entries:
-        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
-        record += "%s,sha256=%s,%d\n" % (name, digest, len(data))
-    record += info + "/RECORD,,\n"
-    os.makedirs(directory, exist_ok=True)
-    path = os.path.join(directory, "rivulet_fl-%s-py3-none-any.whl" % version)
-    with zipfile.ZipFile(path + ".part", "w") as z:
-        for name, data in entries + [(info + "/RECORD", record.encode())]:
-            entry = zipfile.ZipInfo(name, DATE)
-            entry.external_attr = MODE
-            entry.create_system = 3
-            # Stored: what a compressor makes of it may change with its version.
-            z.writestr(entry, data, zipfile.ZIP_STORED)
-    os.replace(path + ".part", path)
+    entries += [(info + "/WHEEL", (WHEEL % ("false" if library else "true", tag)).encode())]
+    entries += [(info + "/LICENSE", licence)]
+    path = os.path.join(directory, "rivulet_fl-%s-py3-none-%s.whl" % (version, tag))
+    # Stored: what a compressor makes of it may change with its version.
+    pack(path, info, entries, zipfile.ZIP_STORED)
     return path
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
-        sys.exit("usage: wheel.py VERSION DIRECTORY")
+    if len(sys.argv) not in (3, 4):
+        sys.exit("usage: wheel.py VERSION DIRECTORY [LIBRARY]")
     print(write(*sys.argv[1:]))

@@ -1,5 +1,6 @@
 """Rivulet: a model trained by a fleet of machines that never share their data.
 
+``rivulet.join(url, token)`` makes a machine a device of a coordinator;
 ``for task in rivulet.tasks(trainer=..., data=..., examples=...)`` is a device with a training loop of its own;
 ``rivulet.Coordinator`` asks and orders a coordinator. Reference: docs/python.md.
 
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, List
 
 if TYPE_CHECKING:
     from ._central import Evaluation, evaluations
+    from ._joining import Joined, join
     from ._personal import local_model
     from .coordinator import ApiError, Coordinator, frame, scalars
     from .presets import preset
@@ -20,10 +22,12 @@ __all__ = [
     "Coordinator",
     "Error",
     "Evaluation",
+    "Joined",
     "Stop",
     "Task",
     "evaluations",
     "frame",
+    "join",
     "local_model",
     "preset",
     "scalars",
@@ -40,6 +44,8 @@ _HOMES = {
     "ApiError": "coordinator",
     "frame": "coordinator",
     "scalars": "coordinator",
+    "join": "_joining",
+    "Joined": "_joining",
     "local_model": "_personal",
     "preset": "presets",
 }

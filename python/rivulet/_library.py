@@ -1,11 +1,11 @@
-"""librivulet.so.1 by ctypes: its structs, one handle. Nothing else in the package calls C, and this needs no numpy."""
+"""librivulet.so.1 by ctypes: its structs, joining, one handle. Nothing else calls C, and this needs no numpy."""
 import ctypes
 import os
 import weakref
 from ctypes import POINTER, byref, c_char, c_char_p, c_double, c_int, c_size_t, c_uint, c_uint32, c_uint64, c_void_p
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
-from . import Error
+from . import Error, _bundled
 
 NAME = "librivulet.so.1"
 OK, TIMEOUT, STOPPED, INVALID, LIMIT = range(5)
@@ -89,6 +89,29 @@ class Result(ctypes.Structure):
     ]
 
 
+class JoinOptions(ctypes.Structure):
+    _fields_ = [
+        ("url", c_char_p),
+        ("token", c_char_p),
+        ("name", c_char_p),
+        ("home", c_char_p),
+        ("cancel", CANCEL),
+        ("context", c_void_p),
+    ]
+
+
+class Joined(ctypes.Structure):
+    _fields_ = [
+        ("state", c_int),
+        ("url_count", c_uint),
+        ("device", c_char * 65),
+        ("name", c_char * 64),
+        ("role", c_char * 16),
+        ("urls", (c_char * 300) * 8),
+        ("home", c_char * 4096),
+    ]
+
+
 def abi() -> int:
     """What ``rivulet_abi()`` gives if its structs are those above."""
     value = 0xCBF29CE484222325
@@ -129,30 +152,75 @@ _CALLS = [
     ("rivulet_name", c_char_p, [_HANDLE]),
 ]
 _loaded: Optional[ctypes.CDLL] = None
+_ADVICE = {
+    "named": "RIVULET_LIBRARY names it: let it name the %s of this version, or unset it" % NAME,
+    "bundled": "it came with this package: `pip install --force-reinstall --no-deps` with the wheel's file mends it",
+    "system": "install it from Rivulet's source tree with `sudo make install && sudo ldconfig`, or as the package "
+    "librivulet1, or the wheel that has it inside (`make wheel PLATFORM=1`), or let RIVULET_LIBRARY name its file",
+}
+
+
+def find() -> Tuple[str, str]:
+    """Which library is used, and whose it is: "named" by RIVULET_LIBRARY, "bundled", or of the "system"."""
+    named = os.environ.get("RIVULET_LIBRARY")
+    if named:
+        return named, "named"
+    if _bundled.present():
+        return _bundled.LIBRARY, "bundled"
+    return NAME, "system"
+
+
+def _open(path: str, kind: str) -> ctypes.CDLL:
+    if kind == "bundled":
+        _bundled.check()
+    library = ctypes.CDLL(path)
+    for name, result, arguments in _CALLS:
+        call = getattr(library, name)
+        call.restype, call.argtypes = result, arguments
+    return library
 
 
 def load() -> ctypes.CDLL:
-    """The library: the one that RIVULET_LIBRARY names, or the system's. Error: it is absent, or of another version."""
+    """The library: the one that RIVULET_LIBRARY names, that of the package, or the system's.
+
+    Error: it is absent, damaged, or of another version; the next of them is not tried then.
+    """
     global _loaded
     if _loaded is not None:
         return _loaded
-    path = os.environ.get("RIVULET_LIBRARY") or NAME
+    path, kind = find()
     try:
-        library = ctypes.CDLL(path)
-        for name, result, arguments in _CALLS:
-            call = getattr(library, name)
-            call.restype, call.argtypes = result, arguments
+        library = _open(path, kind)
     except (OSError, AttributeError) as e:
-        raise Error(
-            "%s cannot be used (%s): install it with `sudo make install && sudo ldconfig` in Rivulet's source tree, "
-            "or let RIVULET_LIBRARY name its file" % (path, e),
-            "not-found",
-        ) from None
+        raise Error("%s cannot be used (%s): %s" % (path, e, _ADVICE[kind]), "not-found") from None
     if library.rivulet_abi() != abi():
         version = library.rivulet_version().decode()
-        raise Error("%s is version %s, this package is made for another" % (path, version), "state")
+        text = "%s is version %s, this package is made for another: %s"
+        raise Error(text % (path, version, _ADVICE[kind]), "state")
     _loaded = library
     return library
+
+
+def join(
+    url: str, token: Optional[str], name: Optional[str], home: Optional[str], cancel: Callable[[], bool]
+) -> Tuple[Joined, str]:
+    """What rivulet_join gives, and what its user should know. An older library goes on working, without this."""
+    library = load()
+    try:
+        call = library.rivulet_join
+    except AttributeError:
+        raise Error("%s is too old to join: `rivulet join` does that" % find()[0], "state") from None
+    call.restype, call.argtypes = c_int, [POINTER(Joined), POINTER(JoinOptions), c_char_p, c_size_t]
+    words = [None if word is None else word.encode() for word in (url, token, name)]
+    stop = CANCEL(lambda _: int(cancel()))
+    options = JoinOptions(*words, _text(home), stop)
+    joined, why = Joined(), ctypes.create_string_buffer(512)
+    code = call(byref(joined), byref(options), why, len(why))
+    text = why.value.decode("utf-8", "replace")
+    if code != OK:
+        word = library.rivulet_error_name(code).decode()
+        raise Error(text or word, word)
+    return joined, text
 
 
 def _text(value: Optional[str]) -> Optional[bytes]:
