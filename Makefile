@@ -287,10 +287,13 @@ man: all
 	$(Q)man/generate $(BUILD)
 .PHONY: man
 
-# The Python package as a file for pip; needs nothing but python3.
+# The Python package as a file for pip; needs nothing but python3. PLATFORM=1: with the library and what it links, made in a bare Debian 12.
+# wheel-test: that one in bare Debians, with a coordinator of this build.
 wheel:
-	$(Q)python3 python/wheel.py $$(base/core/version $(VERSION)) dist
-.PHONY: wheel
+	$(Q)$(if $(PLATFORM),CRYPTO=$(CRYPTO) python/platform_wheel,python3 python/wheel.py) $$(base/core/version $(VERSION)) dist
+wheel-test: $(BUILD)/rivuletd $(BUILD)/rivulet
+	$(Q)BUILD=$(BUILD) CRYPTO=$(CRYPTO) tests/wheel $$(base/core/version $(VERSION))
+.PHONY: wheel wheel-test
 
 # Packages for Debian 12 and 13 in dist/, each built in a clean root of that release; for arm64 and armhf; a coordinator as a root file
 # system for containers. SUITES=bookworm for one of them. CRYPTO=mbedtls builds rivuletd with mbedTLS instead of OpenSSL, too.
