@@ -21,10 +21,10 @@ root_sources() {
 	echo "deb ${security:-http://deb.debian.org/debian-security} $1-security main"
 }
 
-# root_unpack SUITE DIR PACKAGE...: a fresh system in DIR. It is kept for a day, as a tarball in build/roots.
-root_unpack() {
-	local suite=$1 dir=$2 tarball packages file options=()
-	shift 2
+# root_tarball SUITE PACKAGE...: a fresh system, kept for a day in build/roots. Sets ROOT_TARBALL.
+root_tarball() {
+	local suite=$1 tarball packages file options=()
+	shift
 	packages=$(printf '%s,' "$@")
 	tarball=build/roots/$suite-$(root_sources "$suite" | cat - <(echo "$packages") | sha256sum | cut -c 1-12).tar
 	if [ -z "$(find "$tarball" -mmin -1440 2>/dev/null)" ]; then
@@ -36,8 +36,16 @@ root_unpack() {
 			"${options[@]}" "$suite" "$tarball.part" - >"$tarball.log" 2>&1 || { tail "$tarball.log" >&2; return 1; }
 		mv "$tarball.part" "$tarball"
 	fi
+	ROOT_TARBALL=$PWD/$tarball
+}
+
+# root_unpack SUITE DIR PACKAGE...: such a system in DIR
+root_unpack() {
+	local suite=$1 dir=$2 file
+	shift 2
+	root_tarball "$suite" "$@" || return 1
 	mkdir -p "$dir"
-	tar -C "$dir" -xf "$tarball"
+	tar -C "$dir" -xf "$ROOT_TARBALL"
 	cp -L /etc/resolv.conf /etc/hosts "$dir/etc/" 2>/dev/null || true
 	[ ! -f /etc/pip.conf ] || cp /etc/pip.conf "$dir/etc/"
 	file=${PIP_CERT:-/etc/ssl/certs/ca-certificates.crt}

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # Roots of bare Debian releases, in which packages are tried: read by the scripts beside it. As root, with mmdebstrap and namespaces.
-: "${MIRROR:=http://deb.debian.org/debian}" "${OUT:=build/package}"
+. tests/root.sh
+: "${OUT:=build/package}"
 
 package_skip() { # package_skip WHY
 	echo "$(basename "$0"): $*" >&2
@@ -16,13 +17,14 @@ package_fail() { # package_fail WHY: the last lines of what was started come fir
 package_begin() {
 	suite=$2
 	out=$OUT/$suite
-	[ "$(id -u)" = 0 ] || package_skip "needs the superuser"
-	command -v mmdebstrap >/dev/null && command -v ip >/dev/null || package_skip "needs mmdebstrap and ip"
+	root_needs "$1"
+	command -v ip >/dev/null || package_skip "needs ip"
 	if [ -z "${PACKAGE_INSIDE:-}" ]; then
+		root_tarball "$suite"
 		PACKAGE_INSIDE=$(mktemp -d)
 		chmod 755 "$PACKAGE_INSIDE"
 		PACKAGE_NET=/proc/$$/ns/net
-		export PACKAGE_INSIDE PACKAGE_NET
+		export PACKAGE_INSIDE PACKAGE_NET ROOT_TARBALL
 		local rc=0
 		unshare -mn --propagation private "$0" "$suite" || rc=$?
 		rm -rf --one-file-system "$PACKAGE_INSIDE"
@@ -41,16 +43,10 @@ package_end() {
 	done
 }
 
-# package_root ROOT: a bare release; kept as a tar, so that the second one is there at once
+# package_root ROOT: a bare release
 package_root() {
-	local tar=$OUT/$suite.tar
-	if [ ! -f "$tar" ]; then
-		mkdir -p "$OUT"
-		nsenter --net="$PACKAGE_NET" -- mmdebstrap -q --format=tar --variant=apt --include=ca-certificates "$suite" "$tar.part" "$MIRROR" 2>"$work/root.log" || package_fail "no root of $suite"
-		mv "$tar.part" "$tar"
-	fi
 	mkdir -p "$1"
-	tar -C "$1" -xf "$tar" --exclude=./dev
+	tar -C "$1" -xf "$ROOT_TARBALL" --exclude=./dev
 	mkdir -p "$1/dev"
 	mount --rbind /dev "$1/dev"
 	mount -t proc proc "$1/proc"
