@@ -169,6 +169,7 @@ class Join(unittest.TestCase):
         with socket.socket() as silent:
             silent.bind(("127.0.0.1", 0))
             silent.listen()
+            silent.settimeout(60)
             url = "https://127.0.0.1:%d" % silent.getsockname()[1]
             line = [*PYTHON, url, "--token-file", self.fleet.path("token"), "--home", self.home]
             process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=ENVIRONMENT)
