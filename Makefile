@@ -421,6 +421,8 @@ install: all
 	install -d $(addprefix $(DESTDIR),$(BASHDIR) $(ZSHDIR))
 	for p in $(PROGRAMS); do sed "s/^complete .*/complete -F _rivulet $$p/" completion/rivulet.bash >$(DESTDIR)$(BASHDIR)/$$p && \
 	    sed "1s/.*/#compdef $$p/" completion/_rivulet >$(DESTDIR)$(ZSHDIR)/_$$p || exit 1; done
+	chmod 644 $(addprefix $(DESTDIR),$(addprefix $(UNITDIR)/,$(UNITS)) $(SHAREDIR)/trainer-user.conf $(LIBDIR)/pkgconfig/rivulet.pc \
+	    $(addprefix $(BASHDIR)/,$(PROGRAMS)) $(addprefix $(ZSHDIR)/_,$(PROGRAMS)))
 	@command -v scdoc >/dev/null || echo "make: no manual pages are installed, for scdoc is not here"
 	@if command -v scdoc >/dev/null; then install -d $(addprefix $(DESTDIR),$(sort $(dir $(foreach p,$(PAGES),$(call page,$p))))); \
 	    $(foreach p,$(PAGES),$(call put_page,$p) &&) :; fi

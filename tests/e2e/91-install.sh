@@ -8,9 +8,11 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 unset MAKEFLAGS MFLAGS MAKELEVEL
 
-make install BUILD="$BUILD" CRYPTO="${CRYPTO:-mbedtls}" CC="${CC:-cc}" PREFIX=/opt/rivulet DESTDIR="$dir" >"$dir/said" 2>&1 ||
+(umask 077 && make install BUILD="$BUILD" CRYPTO="${CRYPTO:-mbedtls}" CC="${CC:-cc}" PREFIX=/opt/rivulet DESTDIR="$dir") >"$dir/said" 2>&1 ||
 	{ cat "$dir/said"; exit 1; }
 root=$dir/opt/rivulet
+closed=$(find "$root" -mindepth 1 \( -type f ! -perm -o+r -o -type d ! -perm -o+rx \))
+[ -z "$closed" ] || { echo "not for everybody: $closed"; exit 1; }
 for f in bin/rivuletd bin/rivulet; do
 	[ -x "$root/$f" ] || { echo "$f was not installed"; exit 1; }
 	"$root/$f" --version | grep -q '(protocol [1-9]' || { echo "$f --version: $("$root/$f" --version)"; exit 1; }
