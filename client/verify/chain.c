@@ -10,9 +10,9 @@
 #include "hash.h"
 #include "hex.h"
 #include "sign.h"
-#include "trust.h"
 
 #define PEM_MAX 65536
+#define BEGIN "-----BEGIN CERTIFICATE-----"
 #define NOT_ISSUED "the signer's certificate was not issued by this CA"
 #define DETAIL_LINE_MAX (RECORD_DETAIL_MAX / 3 * 4 + 1024)
 #define PLACES_MAX \
@@ -63,28 +63,40 @@ read_signer(const char *path, struct x509_cert *out, struct why *why)
 	return e;
 }
 
+/* The certificate of pem that issued the signer's. Words around certificates do not count. */
+static enum err
+find_issuer(char *pem, const struct x509_cert *signer, struct x509_cert *out, struct why *why)
+{
+	enum err e = ERR_OK;
+	char *at = pem, *begin = strstr(pem, BEGIN);
+
+	while (at && !e) {
+		char *next = begin ? strstr(begin + 1, BEGIN) : NULL;
+		if (next)
+			*next = '\0';
+		e = x509_from_pem(out, at, why);
+		if (next)
+			*next = BEGIN[0];
+		if (!e && x509_verify(signer, out) == ERR_OK)
+			return ERR_OK;
+		at = begin = next;
+	}
+	return e ? e : err_set(why, ERR_CORRUPT, NOT_ISSUED);
+}
+
 /* A device's ca.pem has several for some time after its coordinator's CA was replaced. */
 static enum err
 read_issuer(
     const char *path, const struct x509_cert *signer, struct x509_cert *out, struct why *why)
 {
-	struct trust known;
 	char *pem = NULL;
 	size_t len;
 
 	enum err e = file_read(path, PEM_MAX, &pem, &len, why);
 	if (!e)
-		e = trust_parse(&known, pem, why);
+		e = find_issuer(pem, signer, out, why);
 	free(pem);
-	if (e)
-		return e;
-	for (size_t i = 0; i < known.count; i++) {
-		if (x509_verify(signer, &known.ca[i]))
-			continue;
-		*out = known.ca[i];
-		return ERR_OK;
-	}
-	return err_set(why, ERR_CORRUPT, NOT_ISSUED);
+	return e;
 }
 
 /* --- one reading */

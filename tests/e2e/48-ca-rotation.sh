@@ -169,6 +169,8 @@ fleet_admin verify fetch "$FLEET/audit" >/dev/null || fleet_fail "fetching the a
 "$RIVULET" verify "$FLEET/audit" --ca "$FLEET/ca2.pem" >"$FLEET/verified" 2>&1 && fleet_fail "the audit log verifies with the CA before"
 cat "$FLEET/ca2.pem" "$keys/ca.crt" >"$FLEET/both.pem" # as a device has them
 "$RIVULET" verify "$FLEET/audit" --ca "$FLEET/both.pem" >"$FLEET/verified" 2>&1 || fleet_fail "the audit log, with two CAs: $(cat "$FLEET/verified")"
+{ echo "before"; cat "$FLEET/both.pem"; echo "behind"; } >"$FLEET/words.pem"
+"$RIVULET" verify "$FLEET/audit" --ca "$FLEET/words.pem" >"$FLEET/verified" 2>&1 || fleet_fail "the audit log, with words around CAs: $(cat "$FLEET/verified")"
 grep -q '"event":"ca.changed",.*"generation":2,"rotating":false' "$FLEET/audit/bodies.jsonl" || fleet_fail "the log does not tell of the CA's change"
 fleet_end
 sed "s,^$FLEET/\(.*\).log:\(.*\),\1 renewed \2 times," "$FLEET/renewed" | tr '\n' ' '
