@@ -82,6 +82,7 @@ join(struct join_options *options, const char *token_file, bool json, struct why
 		options->token = token;
 		if (!e)
 			e = join_run(&id, &state, options, why);
+		options->token = NULL;
 		hash_wipe(token, sizeof(token));
 	}
 	if (!e)
