@@ -41,7 +41,7 @@ cat systemd/*.sysusers | while read -r kind name rest; do
 	[ "$kind" = u ] || continue
 	grep -q "^$name:" /etc/passwd || useradd --system --user-group --no-create-home --home-dir "${rest##* }" --shell /usr/sbin/nologin "$name"
 done
-cat systemd/*.tmpfiles | sed -n 's/^d //p' | while read -r path mode user group; do
+cat systemd/*.tmpfiles | sed -n 's/ :/ /g; s/^d //p' | while read -r path mode user group; do
 	install -d -m "$mode" -o "$user" -g "$group" "$path"
 done
 cat >"$dir/bin/systemctl" <<END

@@ -51,7 +51,7 @@ done
 END
 cat >"$dir/bin/systemd-tmpfiles" <<END
 #!/bin/sh
-sed -n 's/^d //p' $PWD/systemd/*.tmpfiles | while read -r path mode user group; do
+sed -n 's/ :/ /g; s/^d //p' $PWD/systemd/*.tmpfiles | while read -r path mode user group; do
 	install -d -m "\$mode" -o "\$user" -g "\$group" "\$path" || exit 1
 done
 END
