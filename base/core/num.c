@@ -125,3 +125,9 @@ num_power(double x, uint64_t n)
 			result *= x;
 	return result;
 }
+
+double
+num_single(double x)
+{
+	return (double)(float)x;
+}

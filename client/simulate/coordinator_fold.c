@@ -6,6 +6,7 @@
 #include "fold_tile.h"
 #include "late.h"
 #include "metric.h"
+#include "num.h"
 #include "worker.h"
 
 struct folding {
@@ -153,15 +154,15 @@ collect(const struct simulate_coordinator *c, struct folding *f, struct simulate
 	}
 	for (size_t i = 0; i < f->in->count; i++) {
 		const struct fleet_task *t = f->in->tasks[i];
-		f->normalisers[i] = (double)(float)t->normaliser;
+		f->normalisers[i] = num_single(t->normaliser);
 		f->weights[i] = (double)t->examples;
 		late_apply(&c->setup.job->aggregate.staleness, out->number - t->round,
 		    &f->weights[i], &f->scales[i]);
 		said[i] = (struct metric_training){.examples = t->examples,
 		    .steps = t->steps_done,
 		    .partial = t->partial,
-		    .loss = (double)(float)t->loss,
-		    .accuracy = (double)(float)t->accuracy,
+		    .loss = num_single(t->loss),
+		    .accuracy = num_single(t->accuracy),
 		    .says = t->trained};
 	}
 	enum err e = metric_training_figures(&figures, c->setup.job, said, f->in->count);
