@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "date.h"
 #include "mbed.h"
 #include "rng.h"
 #include "x509.h"
@@ -236,13 +237,14 @@ static bool
 set_validity(mbedtls_x509write_cert *w, int64_t from, int64_t to)
 {
 	char text[2][32];
-	time_t when[2] = {(time_t)(from < EARLIEST ? EARLIEST : from), (time_t)to};
+	const int64_t when[2] = {from < EARLIEST ? EARLIEST : from, to};
 	struct tm tm;
 
-	for (int i = 0; i < 2; i++)
-		if (!gmtime_r(&when[i], &tm) ||
-		    strftime(text[i], sizeof(text[i]), "%Y%m%d%H%M%S", &tm) != 14)
+	for (int i = 0; i < 2; i++) {
+		date_parts(&tm, when[i]);
+		if (strftime(text[i], sizeof(text[i]), "%Y%m%d%H%M%S", &tm) != 14)
 			return false;
+	}
 	return mbedtls_x509write_crt_set_validity(w, text[0], text[1]) == 0;
 }
 

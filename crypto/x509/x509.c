@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "date.h"
 #include "mbed.h"
 
 #define PEM_BEGIN "-----BEGIN CERTIFICATE-----\n"
@@ -37,7 +38,7 @@ seconds_of(const mbedtls_x509_time *t)
 	    .tm_min = t->min,
 	    .tm_sec = t->sec};
 
-	return timegm(&tm);
+	return date_seconds(&tm);
 }
 
 bool
