@@ -1,0 +1,113 @@
+# The architecture: which house (a folder of the top level) has which rooms, and who sees whom; the Makefile includes it. A folder sees
+# its own headers and those of the folders it USES, a room those of the rooms its line names and of its house's folders; nothing else is
+# on its include path, so the compiler refuses an arrow that stands in no line. A room may only name rooms that stand before it in
+# ROOMS, and archives are linked from the last to the first, so such an arrow does not link either. tests/lint rooms reads this.
+FLOORS          := base crypto wire data model aggregator round
+USES_base       :=
+USES_crypto     := base
+USES_wire       := base
+USES_data       := base wire
+USES_model      := base wire
+USES_aggregator := base wire
+# The draw is a hash of what it draws from.
+USES_round      := base crypto/primitives wire
+USES_client     := base crypto wire data/files model aggregator round
+USES_daemon     := base crypto wire data/files model aggregator round
+USES_examples   := client/device base
+USES_tests      := $(FLOORS) client daemon
+
+ROOMS_base      := core os sandbox
+USES_base/os    := core
+USES_base/sandbox := os core
+
+ROOMS_crypto    := primitives x509 tls
+USES_crypto/x509 := primitives
+USES_crypto/tls  := x509 primitives
+
+ROOMS_wire      := text words model net codec figures job examples onnx message
+USES_wire/model   := text
+USES_wire/net     := text
+USES_wire/figures := text
+USES_wire/job     := figures codec net model text
+USES_wire/examples := job figures codec net model text
+USES_wire/onnx    := job figures codec net model text
+USES_wire/message := job figures codec net model words text
+
+# Pictures become pixels in image: only what packs sets sees that room and its libraries.
+ROOMS_data      := files image
+
+ROOMS_model     := kernels layers backend dense spatial norms sequence cpu net train glyphs
+USES_model/backend := layers kernels
+USES_model/dense   := backend layers kernels
+USES_model/spatial := backend layers kernels
+USES_model/norms   := backend layers kernels
+USES_model/sequence := backend layers kernels
+USES_model/cpu     := sequence norms spatial dense backend layers kernels
+USES_model/net     := cpu backend layers kernels
+USES_model/train   := net layers
+
+ROOMS_aggregator := rules fold
+USES_aggregator/fold := rules
+
+ROOMS_daemon    := report runtime config sets store quota models audit age registry spool tempo stuck http net claim engine usage fold lookup api backup check program
+USES_daemon/runtime  := report
+USES_daemon/config   := runtime
+USES_daemon/sets     := config runtime
+USES_daemon/models   := runtime
+USES_daemon/store    := report
+USES_daemon/quota    := store config runtime
+USES_daemon/audit    := store config runtime
+USES_daemon/age      := audit store config runtime
+USES_daemon/registry := store config runtime report
+USES_daemon/spool    := audit store config runtime report
+USES_daemon/tempo    := store report
+USES_daemon/stuck    := registry store config runtime report
+USES_daemon/http     := models audit registry quota store config runtime
+USES_daemon/net      := http models registry quota store config runtime report
+USES_daemon/claim    := net http models registry age audit store config runtime report
+USES_daemon/engine   := stuck tempo spool models registry age audit quota store sets config runtime report
+USES_daemon/usage    := engine stuck spool models registry audit store config runtime report
+USES_daemon/fold     := engine stuck spool models registry audit store sets config runtime report
+USES_daemon/lookup   := http engine stuck spool models registry audit store config runtime report
+USES_daemon/api      := lookup claim net http usage engine stuck spool models registry age audit quota store config runtime report
+USES_daemon/backup   := models audit registry store config runtime
+USES_daemon/check    := backup spool models registry age audit store config runtime
+USES_daemon/program  := check backup api lookup fold usage engine net http stuck spool models registry age audit quota store sets config runtime report
+
+ROOMS_client    := host home session settings eligibility models outbox work device external agent fleet cli presets curves verify doctor network trainer pack simulate plan study commands
+USES_client/session  := home host
+USES_client/settings := home
+USES_client/eligibility := settings home host
+USES_client/work     := outbox models host
+USES_client/device   := work outbox models eligibility settings session home host
+USES_client/external := device work outbox models settings session home host
+USES_client/agent    := external device work outbox models eligibility settings session home host
+USES_client/fleet    := agent external device work outbox models eligibility settings session home host
+USES_client/cli      := session home host
+USES_client/presets  := cli session home host
+USES_client/study    := plan curves presets cli session home host
+USES_client/verify   := cli session home host
+USES_client/doctor   := cli agent external outbox eligibility settings session home host
+USES_client/network  := presets cli agent external work outbox models settings session home host
+USES_client/trainer := network presets cli agent external device work outbox models settings session home host
+USES_client/pack    := cli session home host
+USES_client/simulate := network verify presets cli fleet agent external device work outbox models eligibility settings session home host
+USES_client/plan     := simulate network presets cli fleet agent external device work models settings session home host
+USES_client/commands := plan simulate fleet pack trainer network doctor verify study curves presets cli agent external device work outbox models eligibility settings session home host
+
+# librivulet: the rooms of a device. A room with a FLOORS_ line sees these floors, and not all that its house uses.
+DEVICE := $(addprefix client/,host home session settings eligibility models outbox work device)
+$(foreach r,$(DEVICE),$(eval FLOORS_$r := base crypto wire))
+# Documents and curves as arrays and text: no session, no model.
+FLOORS_client/curves := base wire
+# The only room that sees decoders of pictures.
+FLOORS_client/pack := base crypto wire data
+
+# $(1) = a folder, as a list of its rooms; a folder without rooms is its own.
+rooms   = $(if $(ROOMS_$(1)),$(addprefix $(1)/,$(ROOMS_$(1))),$(1))
+reverse = $(if $(1),$(call reverse,$(wordlist 2,99,$(1))) $(firstword $(1)))
+house   = $(firstword $(subst /, ,$(1)))
+# Folders that a file in folder $(1) sees.
+sees = $(1) $(if $(findstring /,$(1)),$(addprefix $(call house,$(1))/,$(USES_$(1)))) \
+       $(foreach f,$(or $(FLOORS_$(1)),$(USES_$(call house,$(1)))),$(call rooms,$f))
+inc  = $(addprefix -iquote ,$(call sees,$(1)))
