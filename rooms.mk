@@ -74,7 +74,7 @@ USES_daemon/backup   := models audit registry store config runtime
 USES_daemon/check    := backup spool models registry age audit store config runtime
 USES_daemon/program  := check backup api lookup fold usage engine net http stuck spool models registry age audit quota store sets config runtime report
 
-ROOMS_client    := host home session settings eligibility models outbox work device external agent fleet cli presets curves verify doctor network trainer pack simulate plan study commands
+ROOMS_client    := host home session settings eligibility models outbox work device external agent fleet cli doctor trainer presets curves verify network pack simulate plan study commands
 USES_client/session  := home host
 USES_client/settings := home
 USES_client/eligibility := settings home host
@@ -84,15 +84,15 @@ USES_client/external := device work outbox models settings session home host
 USES_client/agent    := external device work outbox models eligibility settings session home host
 USES_client/fleet    := agent external device work outbox models eligibility settings session home host
 USES_client/cli      := session home host
+USES_client/doctor   := cli agent external outbox eligibility settings session home host
+USES_client/trainer := cli agent external device work models settings home host
 USES_client/presets  := cli session home host
 USES_client/study    := plan curves presets cli session home host
 USES_client/verify   := cli session home host
-USES_client/doctor   := cli agent external outbox eligibility settings session home host
-USES_client/network  := presets cli agent external work outbox models settings session home host
-USES_client/trainer := network presets cli agent external device work outbox models settings session home host
+USES_client/network  := trainer presets cli agent external work outbox models settings session home host
 USES_client/pack    := cli session home host
-USES_client/simulate := network verify presets cli fleet agent external device work outbox models eligibility settings session home host
-USES_client/plan     := simulate network presets cli fleet agent external device work models settings session home host
+USES_client/simulate := network trainer verify presets cli fleet agent external device work outbox models eligibility settings session home host
+USES_client/plan     := simulate network trainer presets cli fleet agent external device work models settings session home host
 USES_client/commands := plan simulate fleet pack trainer network doctor verify study curves presets cli agent external device work outbox models eligibility settings session home host
 
 # librivulet: the rooms of a device. A room with a FLOORS_ line sees these floors, and not all that its house uses.

@@ -86,17 +86,17 @@ arrange_model(struct cmd_trial *t, const char *init, struct why *why)
 static enum err
 take_model(struct cmd_trial *t, const char *init, struct why *why)
 {
-	struct cmd_tensors from;
+	struct tensors from;
 
 	if (t->work.task.recipe.net.layer_count > 0)
 		return arrange_model(t, init, why);
-	enum err e = cmd_tensors_open(&from, init, why);
+	enum err e = tensors_open(&from, init, why);
 	if (e)
 		return e;
 	e = check_numbers(&t->work.task.recipe, &from.table, from.data, why);
 	if (!e)
 		e = file_write(t->path, from.file.data, from.file.len, 0644, why);
-	cmd_tensors_close(&from);
+	tensors_close(&from);
 	return e;
 }
 

@@ -73,8 +73,7 @@ check(const struct tensor_table *table, const char *path, const struct data_spec
 
 /* The file's bytes need not be aligned. */
 static enum err
-copy(struct dataset *out, const struct cmd_tensors *from, const struct data_spec *spec,
-    struct why *why)
+copy(struct dataset *out, const struct tensors *from, const struct data_spec *spec, struct why *why)
 {
 	const struct tensor *t = from->table.items;
 	size_t bytes = (size_t)tensor_bytes(t);
@@ -94,15 +93,15 @@ copy(struct dataset *out, const struct cmd_tensors *from, const struct data_spec
 static enum err
 load_tensor(struct dataset *out, const char *path, const struct data_spec *spec, struct why *why)
 {
-	struct cmd_tensors from;
-	enum err e = cmd_tensors_open(&from, path, why);
+	struct tensors from;
+	enum err e = tensors_open(&from, path, why);
 
 	if (e)
 		return e;
 	e = check(&from.table, path, spec, why);
 	if (!e)
 		e = copy(out, &from, spec, why);
-	cmd_tensors_close(&from);
+	tensors_close(&from);
 	return e;
 }
 

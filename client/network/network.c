@@ -47,16 +47,16 @@ cmd_network_new(struct net **out, const struct recipe *r, uint32_t batch, struct
 static enum err
 fill(struct net *net, const char *file, struct why *why)
 {
-	struct cmd_tensors from;
+	struct tensors from;
 	struct why detail = {""};
-	enum err e = cmd_tensors_open(&from, file, why);
+	enum err e = tensors_open(&from, file, why);
 
 	if (e)
 		return e;
 	e = take_file(net, &from.table, from.data, &detail);
 	if (e)
 		err_set(why, e, "%.100s: %.140s", file, detail.text);
-	cmd_tensors_close(&from);
+	tensors_close(&from);
 	return e;
 }
 

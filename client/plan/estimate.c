@@ -121,13 +121,13 @@ fetch_init(struct making *m, struct why *why)
 static enum err
 read_table(struct making *m, struct why *why)
 {
-	struct cmd_tensors file;
-	enum err e = cmd_tensors_open(&file, m->first, why);
+	struct tensors file;
+	enum err e = tensors_open(&file, m->first, why);
 
 	if (e)
 		return e;
 	e = tensor_table_copy(&m->table, &file.table);
-	cmd_tensors_close(&file);
+	tensors_close(&file);
 	return e;
 }
 

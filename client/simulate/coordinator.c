@@ -256,8 +256,8 @@ fit_layers(struct simulate_coordinator *c, uint8_t **data, struct why *why)
 static enum err
 read_first(struct simulate_coordinator *c, uint8_t **data, struct why *why)
 {
-	struct cmd_tensors from;
-	enum err e = cmd_tensors_open(&from, c->setup.init, why);
+	struct tensors from;
+	enum err e = tensors_open(&from, c->setup.init, why);
 
 	if (e)
 		return e;
@@ -267,7 +267,7 @@ read_first(struct simulate_coordinator *c, uint8_t **data, struct why *why)
 		e = ERR_NOMEM;
 	if (!e)
 		memcpy(*data, from.data, (size_t)c->table.bytes);
-	cmd_tensors_close(&from);
+	tensors_close(&from);
 	return e ? e : fit_layers(c, data, why);
 }
 

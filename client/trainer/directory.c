@@ -27,7 +27,7 @@ path_of(const struct json *doc, const char *key)
 /* --- examples */
 
 static enum err
-copy(void **out, const struct cmd_tensors *f, const struct tensor *t, struct why *why)
+copy(void **out, const struct tensors *f, const struct tensor *t, struct why *why)
 {
 	size_t bytes = (size_t)(t->end - t->begin);
 
@@ -58,7 +58,7 @@ take_shape(struct dataset *d, const struct tensor *x, struct why *why)
 
 /* Windows of a text: each is followed by its last label, so that its labels begin one token behind it, as a text's do. */
 static enum err
-take_tokens(struct dataset *d, const struct cmd_tensors *f, const struct tensor *x,
+take_tokens(struct dataset *d, const struct tensors *f, const struct tensor *x,
     const struct tensor *y, struct why *why)
 {
 	size_t width = d->features, bytes;
@@ -94,7 +94,7 @@ take_tokens(struct dataset *d, const struct cmd_tensors *f, const struct tensor 
 }
 
 static enum err
-take_y(struct dataset *d, const struct cmd_tensors *f, const struct tensor *y, struct why *why)
+take_y(struct dataset *d, const struct tensors *f, const struct tensor *y, struct why *why)
 {
 	void *values = NULL;
 	enum err e = y && y->shape[0] != d->count
@@ -117,7 +117,7 @@ take_y(struct dataset *d, const struct cmd_tensors *f, const struct tensor *y, s
 }
 
 static enum err
-take_set(struct dataset *d, const struct cmd_tensors *f, const char *x_name, const char *y_name,
+take_set(struct dataset *d, const struct tensors *f, const char *x_name, const char *y_name,
     struct why *why)
 {
 	const struct tensor *x = tensor_table_find(&f->table, x_name);
@@ -143,25 +143,25 @@ take_set(struct dataset *d, const struct cmd_tensors *f, const char *x_name, con
 static enum err
 read_examples(struct directory *d, const char *path, struct why *why)
 {
-	struct cmd_tensors f;
+	struct tensors f;
 
 	if (!*path)
 		return err_set(why, ERR_UNSUPPORTED,
 		    "the task gives no examples: data of format external are another program's");
-	enum err e = cmd_tensors_open(&f, path, why);
+	enum err e = tensors_open(&f, path, why);
 	if (e)
 		return e;
 	e = take_set(&d->train, &f, "x", "y", why);
 	if (!e)
 		e = take_set(&d->validation, &f, "validation_x", "validation_y", why);
-	cmd_tensors_close(&f);
+	tensors_close(&f);
 	return e;
 }
 
 /* --- what is of this device alone */
 
 static const struct tensor *
-same_tensor(const struct cmd_tensors *f, const struct tensor *want)
+same_tensor(const struct tensors *f, const struct tensor *want)
 {
 	const struct tensor *t = tensor_table_find(&f->table, want->name);
 
@@ -172,11 +172,11 @@ static enum err
 read_local(struct directory *d, const char *path, struct why *why)
 {
 	const struct tensor_table *table = &d->work.table;
-	struct cmd_tensors f;
+	struct tensors f;
 
 	if (!*path)
 		return ERR_OK;
-	enum err e = cmd_tensors_open(&f, path, why);
+	enum err e = tensors_open(&f, path, why);
 	if (e)
 		return e;
 	for (size_t i = 0; i < table->count && !e; i++) {
@@ -187,7 +187,7 @@ read_local(struct directory *d, const char *path, struct why *why)
 			memcpy(d->work.weights + to->begin, f.data + from->begin,
 			    (size_t)(to->end - to->begin));
 	}
-	cmd_tensors_close(&f);
+	tensors_close(&f);
 	return e;
 }
 
@@ -206,11 +206,11 @@ read_shift(struct directory *d, const char *path, struct why *why)
 {
 	const struct tensor_table *table = &d->work.table;
 	size_t n = (size_t)table->elements;
-	struct cmd_tensors f;
+	struct tensors f;
 
 	if (!*path)
 		return ERR_OK;
-	enum err e = cmd_tensors_open(&f, path, why);
+	enum err e = tensors_open(&f, path, why);
 	if (e)
 		return e;
 	float *shift = calloc(n + 1, sizeof(*shift));
@@ -224,7 +224,7 @@ read_shift(struct directory *d, const char *path, struct why *why)
 			memcpy(
 			    shift + to->first, f.data + from->begin, (size_t)(to->end - to->begin));
 	}
-	cmd_tensors_close(&f);
+	tensors_close(&f);
 	if (e || all_zero(shift, n)) {
 		free(shift);
 		return e;

@@ -25,9 +25,9 @@ open_wide(struct file_map *out, const char *path, struct why *why)
 }
 
 enum err
-cmd_tensors_open(struct cmd_tensors *out, const char *path, struct why *why)
+tensors_open(struct tensors *out, const char *path, struct why *why)
 {
-	struct cmd_tensors t = {.data = NULL};
+	struct tensors t = {.data = NULL};
 	struct why detail = {""};
 	uint64_t at = 0;
 	enum err e = open_wide(&t.file, path, why);
@@ -38,7 +38,7 @@ cmd_tensors_open(struct cmd_tensors *out, const char *path, struct why *why)
 	if (!e)
 		e = modelfile_parse(&t.table, NULL, t.file.data, (size_t)at, t.file.len, &detail);
 	if (e) {
-		cmd_tensors_close(&t);
+		tensors_close(&t);
 		return err_set(why, e, "%.100s: %.140s", path, detail.text);
 	}
 	t.data = t.file.data + at;
@@ -47,7 +47,7 @@ cmd_tensors_open(struct cmd_tensors *out, const char *path, struct why *why)
 }
 
 void
-cmd_tensors_close(struct cmd_tensors *t)
+tensors_close(struct tensors *t)
 {
 	file_unmap(&t->file);
 	tensor_table_deinit(&t->table);

@@ -4,14 +4,14 @@
 #include "tensor.h"
 
 /* The tensors of a safetensors file, mapped; F16, BF16 and F64 have become F32. Calls block on the disk. */
-struct cmd_tensors {
+struct tensors {
 	struct file_map file;
 	struct tensor_table table;
 	const uint8_t *data; /* the data section, aligned to nothing */
 };
 
-/* Reasons name the file. cmd_tensors_close ends it; zeros are legal. */
-ERR_MUST_USE enum err cmd_tensors_open(struct cmd_tensors *out, const char *path, struct why *why);
-void cmd_tensors_close(struct cmd_tensors *t);
+/* Reasons name the file. tensors_close ends it; zeros are legal. */
+ERR_MUST_USE enum err tensors_open(struct tensors *out, const char *path, struct why *why);
+void tensors_close(struct tensors *t);
 
 #endif
