@@ -58,7 +58,7 @@ all: $(BUILD)/rivuletd $(BUILD)/rivulet $(BUILD)/librivulet.a $(BUILD)/librivule
 other := $(if $(filter openssl,$(CRYPTO)),%_mbedtls.c,%_openssl.c)
 objs = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c $(other),$(wildcard $(1)/*.c)))
 archive = $(BUILD)/librv_$(subst /,_,$(1)).a
-$(foreach d,$(FLOORS) client daemon,$(foreach r,$(call rooms,$d),$(eval $(call archive,$r): $(call objs,$r))))
+$(foreach d,$(FLOORS) client lab command daemon,$(foreach r,$(call rooms,$d),$(eval $(call archive,$r): $(call objs,$r))))
 $(BUILD)/librv_%.a:
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
@@ -98,7 +98,7 @@ stack = $(foreach d,$(1),$(foreach r,$(call reverse,$(call rooms,$d)),$(call arc
 link  = $(if $(V),,@echo "LINK  $@";) $(CC) $(SANF) $(LINK) $(LDFLAGS) $(1) -o $@
 $(BUILD)/rivuletd: $(BUILD)/daemon/program/main.o $(call stack,daemon round aggregator model data/files wire crypto base)
 	$(call link,$^ $(LIBS_DAEMON) $(LIBS_INI) $(LIBS_BLAS) $(LIBS_DATA) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread)
-$(BUILD)/rivulet: $(BUILD)/client/commands/main.o $(call stack,client round aggregator model data wire crypto base)
+$(BUILD)/rivulet: $(BUILD)/command/main.o $(call stack,command lab client round aggregator model data wire crypto base)
 	$(call link,$^ $(LIBS_INI) $(LIBS_SANDBOX) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_IMAGE) $(LIBS_DATA) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread)
 
 # librivulet and what lies below. "q": two rooms may have files of one name.
@@ -120,7 +120,7 @@ $(EXAMPLES): %: %.o $(BUILD)/librivulet.a
 .PHONY: examples
 
 # --- Tests: each tests/unit/test_x.c is one program; exit 0 = pass, 77 = skip.  tests/tools are helpers.
-everything = $(call stack,$(or $(STACK),daemon client round aggregator model data wire crypto base))
+everything = $(call stack,$(or $(STACK),daemon command lab client round aggregator model data wire crypto base))
 TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 TOOLS := $(patsubst tests/tools/%.c,$(BUILD)/tests/tools/%,$(wildcard tests/tools/*.c))
 FUZZ  := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -264,7 +264,7 @@ replayers: $(FUZZ)
 # --- Lint: see tests/lint, which reads rooms.mk by `make print-rooms`: a room, the folders it sees.
 .PHONY: print-rooms
 print-rooms:
-	@$(foreach d,$(FLOORS) client daemon examples,$(foreach r,$(call rooms,$d),echo '$r: $(call sees,$r)';))
+	@$(foreach d,$(FLOORS) client lab command daemon examples,$(foreach r,$(call rooms,$d),echo '$r: $(call sees,$r)';))
 lint: deps deps-dev
 	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) all
 	$(Q)CC="$(CC)" tests/lint $(BUILD)
@@ -275,7 +275,7 @@ deps-dev: deps
 	$(Q)tests/deps $(DEPS_DEV)
 
 # In the places they have here, so that the links among them lead somewhere.
-DOCUMENTS := README.md LICENSE CHANGELOG.md CONTRIBUTING.md $(wildcard docs/*.md docs/*.svg examples/*) wire/FORMAT.md model/ARITHMETIC.md systemd/README.md client/README.md daemon/README.md \
+DOCUMENTS := README.md LICENSE CHANGELOG.md CONTRIBUTING.md $(wildcard docs/*.md docs/*.svg examples/*) wire/FORMAT.md model/ARITHMETIC.md systemd/README.md client/README.md lab/README.md command/README.md daemon/README.md \
              client/device/rivulet.h
 DOCDIR     := $(PREFIX)/share/doc/rivulet
 LIBDIR     ?= $(PREFIX)/lib

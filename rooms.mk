@@ -12,9 +12,12 @@ USES_aggregator := base wire
 # The draw is a hash of what it draws from.
 USES_round      := base crypto/primitives wire
 USES_client     := base crypto wire data/files model aggregator round
+USES_lab        := base crypto wire data/files model aggregator round
+# The program `rivulet`: main and the subcommands that are no device's.
+USES_command    := base crypto wire model/net model/train round client lab
 USES_daemon     := base crypto wire data/files model aggregator round
 USES_examples   := client/device base
-USES_tests      := $(FLOORS) client daemon
+USES_tests      := $(FLOORS) client lab command daemon
 
 ROOMS_base      := core os sandbox
 USES_base/os    := core
@@ -74,40 +77,44 @@ USES_daemon/backup   := models audit registry store config runtime
 USES_daemon/check    := backup spool models registry age audit store config runtime
 USES_daemon/program  := check backup api lookup fold usage engine net http stuck spool models registry age audit quota store sets config runtime report
 
-ROOMS_client    := host home session settings eligibility models outbox work device external agent fleet cli doctor trainer presets curves verify network pack simulate plan study commands
+# The device: librivulet (below), the agent, and the subcommands of a device.
+ROOMS_client    := host home session settings eligibility models outbox work device external agent cli doctor trainer commands
 USES_client/session  := home host
 USES_client/settings := home
 USES_client/eligibility := settings home host
 USES_client/work     := outbox models host
 USES_client/device   := work outbox models eligibility settings session home host
-USES_client/external := device work outbox models settings session home host
-USES_client/agent    := external device work outbox models eligibility settings session home host
-USES_client/fleet    := agent external device work outbox models eligibility settings session home host
+USES_client/external := device work outbox models settings home host
+USES_client/agent    := external device work eligibility settings session home host
 USES_client/cli      := session home host
 USES_client/doctor   := cli agent external outbox eligibility settings session home host
-USES_client/trainer := cli agent external device work models settings home host
-USES_client/presets  := cli session home host
-USES_client/study    := plan curves presets cli session home host
-USES_client/verify   := cli session home host
-USES_client/network  := trainer presets cli agent external work outbox models settings session home host
-USES_client/pack    := cli session home host
-USES_client/simulate := network trainer verify presets cli fleet agent external device work outbox models eligibility settings session home host
-USES_client/plan     := simulate network trainer presets cli fleet agent external device work models settings session home host
-USES_client/commands := plan simulate fleet pack trainer network doctor verify study curves presets cli agent external device work outbox models eligibility settings session home host
+USES_client/trainer  := cli agent external device work models settings home host
+USES_client/commands := cli agent external device work outbox settings session home host
+
+# The laboratory: what plays, plans, proves and compares. Of the device it sees what its lines name; no room of the device sees it.
+ROOMS_lab       := fleet presets curves verify network pack simulate plan study
+USES_lab/fleet    := client/agent client/external client/device client/work client/outbox client/settings client/home client/host
+USES_lab/presets  := client/cli
+USES_lab/verify   := client/cli client/session client/home client/host
+USES_lab/network  := presets client/trainer client/cli client/agent client/work client/models client/settings client/session client/home client/host
+USES_lab/pack     := client/cli client/session client/home client/host
+USES_lab/simulate := network verify presets fleet client/trainer client/cli client/agent client/external client/device client/work client/settings client/home client/host
+USES_lab/plan     := simulate network presets fleet client/trainer client/cli client/agent client/external client/device client/work client/settings client/session client/home client/host
+USES_lab/study    := plan curves presets client/cli client/session client/home client/host
 
 # librivulet: the rooms of a device. A room with a FLOORS_ line sees these floors, and not all that its house uses.
 DEVICE := $(addprefix client/,host home session settings eligibility models outbox work device)
 $(foreach r,$(DEVICE),$(eval FLOORS_$r := base crypto wire))
 # Documents and curves as arrays and text: no session, no model.
-FLOORS_client/curves := base wire
+FLOORS_lab/curves := base wire
 # The only room that sees decoders of pictures.
-FLOORS_client/pack := base crypto wire data
+FLOORS_lab/pack := base crypto wire data
 
 # $(1) = a folder, as a list of its rooms; a folder without rooms is its own.
 rooms   = $(if $(ROOMS_$(1)),$(addprefix $(1)/,$(ROOMS_$(1))),$(1))
 reverse = $(if $(1),$(call reverse,$(wordlist 2,99,$(1))) $(firstword $(1)))
 house   = $(firstword $(subst /, ,$(1)))
 # Folders that a file in folder $(1) sees.
-sees = $(1) $(if $(findstring /,$(1)),$(addprefix $(call house,$(1))/,$(USES_$(1)))) \
+sees = $(1) $(if $(findstring /,$(1)),$(foreach u,$(USES_$(1)),$(if $(findstring /,$u),$u,$(call house,$(1))/$u))) \
        $(foreach f,$(or $(FLOORS_$(1)),$(USES_$(call house,$(1)))),$(call rooms,$f))
 inc  = $(addprefix -iquote ,$(call sees,$(1)))

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "../../client/fleet/attack.c"
+#include "../../lab/fleet/attack.c"
 
 #define DEVICES 5
 
