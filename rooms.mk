@@ -11,6 +11,7 @@ USES_model      := base wire
 USES_aggregator := base wire
 # The draw is a hash of what it draws from.
 USES_round      := base crypto/primitives wire
+ROOMS_round     := policy
 USES_client     := base crypto wire data/files model aggregator round
 USES_lab        := base crypto wire data/files model aggregator round
 # The program `rivulet`: main and the subcommands that are no device's.

@@ -32,7 +32,7 @@ ERR_MUST_USE enum err server_step_choose(
 /* Sets download, before the state is sized; by default there is none. Errors of download_step_choose. */
 ERR_MUST_USE enum err server_step_download(struct server_step *s, const struct download_spec *spec,
     uint64_t job_seed, uint64_t round, struct why *why);
-/* Multiplies the rate of the schedule by the round's factor (round/scale.h). */
+/* Multiplies the rate of the schedule by the round's factor (round/policy/scale.h). */
 void server_step_scale(struct server_step *s, double factor);
 /* Floats of state; 0 if there is none. */
 uint64_t server_step_floats(const struct server_step *s);

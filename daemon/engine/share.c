@@ -5,7 +5,7 @@
 #include "engine_inside.h"
 #include "log.h"
 
-/* What jobs have had of the devices; round/share.h says what that decides. */
+/* What jobs have had of the devices; round/policy/share.h says what that decides. */
 
 #define SECOND_MS 1000
 

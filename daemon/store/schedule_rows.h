@@ -3,7 +3,7 @@
 #include "schedule_state.h"
 #include "store.h"
 
-/* A job's schedule (round/schedule_state.h) from the rows of its rounds. */
+/* A job's schedule (round/policy/schedule_state.h) from the rows of its rounds. */
 
 /* row: a round that has ended; measured_base: the base of round row->measured, if that is not 0. */
 void schedule_rows_step(struct schedule_state *c, const struct job_spec *spec,

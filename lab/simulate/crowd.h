@@ -48,7 +48,7 @@ ERR_MUST_USE enum err simulate_crowd_time(
 uint64_t simulate_crowd_steps(
     struct simulate_crowd *c, size_t device, const struct local_spec *local);
 void simulate_crowd_open(struct simulate_crowd *c, uint64_t round, uint32_t opening);
-/* Devices rest as in a coordinator whose rule bears hostile ones (round/late). */
+/* Devices rest as in a coordinator whose rule bears hostile ones (round/policy/late). */
 void simulate_crowd_rest(struct simulate_crowd *c, uint32_t goal, uint64_t us);
 /* It waits for a task; it does not any more. */
 void simulate_crowd_wait(struct simulate_crowd *c, size_t device);

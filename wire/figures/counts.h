@@ -4,7 +4,7 @@
 
 /*
  * What figures are made of, as sums over examples, so that adding what devices counted gives the counts of all their examples
- * together. One device's, or a fleet's. round/figures.h makes ratios of them.
+ * together. One device's, or a fleet's. round/policy/figures.h makes ratios of them.
  */
 #define COUNTS_BINS 256
 #define COUNTS_MAX JSON_INT_MAX /* a sum goes no further */

@@ -66,7 +66,7 @@ struct rule_spec {
 	bool bound_median; /* to the median of the round's norms */
 };
 
-/* A rate that follows the number of reports; round/scale.h says how. */
+/* A rate that follows the number of reports; round/policy/scale.h says how. */
 enum scale_by { SCALE_NONE, SCALE_LINEAR, SCALE_SQRT };
 
 struct scale_spec {
@@ -147,7 +147,7 @@ struct stop_spec {
 	double own; /* of the monitor's own metric: reached as it rises or falls */
 };
 
-/* What is done when a metric collapses; round/guard.h says when. */
+/* What is done when a metric collapses; round/policy/guard.h says when. */
 enum guard_metric { GUARD_ACCURACY, GUARD_LOSS, GUARD_OWN }; /* own: the monitor's */
 enum guard_action { GUARD_DO_STOP, GUARD_DO_PAUSE, GUARD_DO_ROLLBACK };
 
