@@ -6,8 +6,11 @@
 #include "clock.h"
 #include "cmd.h"
 #include "find.h"
+#include "json.h"
+#include "option.h"
 #include "print.h"
 #include "record_json.h"
+#include "session.h"
 
 #define BY_MAX 72
 

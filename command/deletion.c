@@ -8,7 +8,9 @@
 #include "admin.h"
 #include "cmd.h"
 #include "find.h"
+#include "json.h"
 #include "print.h"
+#include "session.h"
 #include "states.h"
 
 /* Which jobs are meant: all that are set must fit; words name jobs one by one. */

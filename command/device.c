@@ -6,8 +6,10 @@
 #include "device_change.h"
 #include "devices.h"
 #include "find.h"
+#include "json.h"
 #include "participation.h"
 #include "print.h"
+#include "session.h"
 
 static enum err
 list(struct cmd_admin *a, const struct cmd_devices_filter *filter, bool names, struct why *why)

@@ -7,8 +7,10 @@
 #include "cmd.h"
 #include "devices.h"
 #include "find.h"
+#include "json.h"
 #include "messages.h"
 #include "print.h"
+#include "session.h"
 #include "states.h"
 
 static const struct verb {

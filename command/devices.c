@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "buf.h"
 #include "clock.h"
 #include "jobs.h"
+#include "json.h"
 #include "print.h"
 #include "states.h"
 

@@ -3,7 +3,6 @@
 #include <stdbool.h>
 
 #include "err.h"
-#include "json.h"
 
 /* Devices as a coordinator lists them: picked and shown. */
 struct cmd_devices_filter {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "json.h"
 #include "print.h"
 #include "states.h"
 

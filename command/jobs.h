@@ -2,8 +2,6 @@
 #define JOBS_H
 #include <stdbool.h>
 
-#include "json.h"
-
 /* Jobs and rounds as people read them. */
 
 /* A new array of those that are not over; the caller frees it. */

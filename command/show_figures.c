@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "json.h"
 #include "print.h"
 
 #define CLASSES_SHOWN 20 /* rows; the rest is in --json */

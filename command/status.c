@@ -5,7 +5,9 @@
 #include "admin.h"
 #include "cmd.h"
 #include "jobs.h"
+#include "json.h"
 #include "print.h"
+#include "session.h"
 
 static uint64_t
 number(const struct json *object, const char *key)

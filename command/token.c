@@ -7,9 +7,11 @@
 #include "cmd.h"
 #include "file.h"
 #include "find.h"
+#include "json.h"
 #include "messages.h"
 #include "num.h"
 #include "print.h"
+#include "session.h"
 
 #define LABELS_MAX 32
 

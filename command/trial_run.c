@@ -5,10 +5,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "buf.h"
 #include "file.h"
 #include "identity.h"
+#include "job.h"
+#include "messages.h"
+#include "modelfile.h"
 #include "network.h"
 #include "tensors.h"
+#include "train.h"
 
 /* Writes header and weights; tables are the net's or the base model's. */
 static enum err

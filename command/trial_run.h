@@ -1,8 +1,9 @@
 #ifndef TRIAL_RUN_H
 #define TRIAL_RUN_H
-#include "job.h"
-#include "train.h"
 #include "work.h"
+
+struct dataset;
+struct train_score;
 
 /* A job without a coordinator: its model as a file in a scratch directory, and a task made up around it. */
 struct cmd_trial {

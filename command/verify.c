@@ -8,9 +8,11 @@
 #include "collect.h"
 #include "file.h"
 #include "hex.h"
+#include "json.h"
 #include "num.h"
 #include "print.h"
 #include "refold.h"
+#include "session.h"
 
 /* --- fetch */
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "job.h"
 #include "prng.h"
 #include "rule.h"
 #include "vec.h"

@@ -1,7 +1,8 @@
 #ifndef DOWNLOAD_STEP_H
 #define DOWNLOAD_STEP_H
 #include "difference.h"
-#include "job.h"
+
+struct download_spec;
 
 /*
  * What arrives of a step, in a job that sends new models as differences (wire/codec/difference.h): the new weights are the old ones plus what

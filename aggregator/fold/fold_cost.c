@@ -1,7 +1,9 @@
 #include "fold_cost.h"
 
+#include "job.h"
 #include "rule.h"
 #include "server_step.h"
+#include "tensor.h"
 
 /* Read, moved, looked at, hashed and written again. */
 #define STEP_WORK 8

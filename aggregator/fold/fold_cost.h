@@ -1,7 +1,11 @@
 #ifndef FOLD_COST_H
 #define FOLD_COST_H
-#include "job.h"
-#include "tensor.h"
+#include <stddef.h>
+#include <stdint.h>
+
+struct aggregate_spec;
+struct download_spec;
+struct tensor_table;
 
 /*
  * What folding a round takes, known from the job's document and its model's table alone, so that it can be bounded before a job is taken

@@ -1,6 +1,9 @@
 #include "fold_sum.h"
 
 #include "control.h"
+#include "err.h"
+#include "job.h"
+#include "normalise.h"
 #include "prng.h"
 
 uint64_t

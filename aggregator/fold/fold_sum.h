@@ -2,7 +2,6 @@
 #define FOLD_SUM_H
 #include "normalise.h"
 #include "rule.h"
-#include "tensor.h"
 
 /*
  * The first half of a fold: what a rule makes of the deltas of a round, and with which weight it stands for them. It knows neither

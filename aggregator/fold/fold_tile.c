@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "job.h"
 #include "vec.h"
 
 enum err

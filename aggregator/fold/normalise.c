@@ -4,6 +4,8 @@
 #include <stdlib.h>
 
 #include "cpu.h"
+#include "rule.h"
+#include "tensor.h"
 
 struct normalise {
 	struct rule_input in;

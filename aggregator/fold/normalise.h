@@ -1,7 +1,8 @@
 #ifndef NORMALISE_H
 #define NORMALISE_H
-#include "rule.h"
 #include "tensor.h"
+
+struct rule_input;
 
 /*
  * Deltas that are multiplied as they are read, each by a number of its own.

@@ -3,8 +3,12 @@
 #include <string.h>
 
 #include "control.h"
+#include "err.h"
+#include "job.h"
 #include "rule.h"
 #include "schedule.h"
+#include "server_opt.h"
+#include "tensor.h"
 
 enum err
 server_step_choose(struct server_step *s, const struct aggregate_spec *spec, uint64_t round)

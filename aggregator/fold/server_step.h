@@ -2,7 +2,6 @@
 #define SERVER_STEP_H
 #include "download_step.h"
 #include "server_opt.h"
-#include "tensor.h"
 
 /*
  * The second half of a fold: an update moves the weights. The server optimizer moves those of train tensors; those of average tensors

@@ -6,6 +6,7 @@
 
 #include "cpu.h"
 #include "distance.h"
+#include "job.h"
 #include "mean.h"
 #include "rule_inside.h"
 

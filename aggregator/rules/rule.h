@@ -5,7 +5,8 @@
 #include <stdint.h>
 
 #include "err.h"
-#include "job.h"
+
+struct rule_spec;
 
 /*
  * How the deltas of a round become one update. A rule works on ranges of elements and reads each delta's part through a

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "job.h"
 #include "rule.h"
 
 #define TILE ((uint64_t)1 << 20) /* of a thread that reads one delta after the other, */

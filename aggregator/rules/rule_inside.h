@@ -1,5 +1,6 @@
 #ifndef RULE_INSIDE_H
 #define RULE_INSIDE_H
+#include "job.h"
 #include "order.h"
 #include "rule.h"
 

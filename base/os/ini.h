@@ -4,8 +4,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "buf.h"
 #include "err.h"
+
+struct buf;
 
 /*
  * Settings from INI files by a table of sections and keys; the only user of libinih. FILE is read first, then FILE.d/[!.]*.conf in

@@ -9,6 +9,7 @@
 #include "companions.h"
 #include "device.h"
 #include "document.h"
+#include "events.h"
 #include "fault.h"
 #include "gate.h"
 #include "nursery.h"

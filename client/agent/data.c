@@ -6,11 +6,16 @@
 #include <string.h>
 
 #include "allowance.h"
+#include "buf.h"
 #include "child.h"
+#include "err.h"
 #include "glyphs.h"
+#include "json.h"
+#include "messages.h"
 #include "packed.h"
 #include "shown.h"
 #include "source.h"
+#include "task_kind.h"
 
 #define WRITE_PATHS_MAX 64
 

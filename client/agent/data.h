@@ -1,8 +1,9 @@
 #ifndef DATA_H
 #define DATA_H
 #include "dataset.h"
-#include "messages.h"
 #include "settings.h"
+
+struct task;
 
 /*
  * The device's data sets: what [data NAME] describes, of which only the examples of this device's shard are kept, in memory or as a

@@ -4,10 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "buf.h"
+#include "err.h"
 #include "hash.h"
 #include "hex.h"
 #include "job.h"
 #include "json.h"
+#include "session.h"
+#include "tensor.h"
+#include "transport.h"
 
 #define MESSAGE_MAX (2u << 20)
 

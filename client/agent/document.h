@@ -1,7 +1,8 @@
 #ifndef DOCUMENT_H
 #define DOCUMENT_H
-#include "session.h"
 #include "work.h"
+
+struct session;
 
 /*
  * What a job is, by the document that its id is the hash of: where the owner lets some jobs alone use something, the coordinator's

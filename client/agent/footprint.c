@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "buf.h"
 #include "codec.h"
 #include "manifest.h"
 #include "modelfile.h"

@@ -1,11 +1,9 @@
 #ifndef FOOTPRINT_H
 #define FOOTPRINT_H
 #include "costs.h"
-#include "dataset.h"
-#include "recipe.h"
-#include "settings.h"
 #include "task_kind.h"
-#include "tensor.h"
+
+struct dataset;
 
 /*
  * What a task takes of a device's memory, in bytes of anonymous memory: what the kernel cannot drop. Models and mapped data sets are files

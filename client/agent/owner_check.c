@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "buf.h"
 #include "program.h"
 
 #define NAME "owner's check" /* no [trainer NAME] can be called so */

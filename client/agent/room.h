@@ -1,10 +1,9 @@
 #ifndef ROOM_H
 #define ROOM_H
-#include "abort_reason.h"
 #include "stock.h"
-#include "work.h"
 
 struct rivulet;
+struct work;
 
 /*
  * Is there room in memory for a task, before anything of it is downloaded? Only what the built-in trainer does is counted. *threads: with so

@@ -5,6 +5,7 @@
 
 #include "allowance.h"
 #include "backoff.h"
+#include "events.h"
 #include "training.h"
 
 #define TRY_AGAIN_S 60.0

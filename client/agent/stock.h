@@ -1,9 +1,10 @@
 #ifndef STOCK_H
 #define STOCK_H
 #include "data.h"
-#include "events.h"
 #include "examples_file.h"
 #include "messages.h"
+
+struct events;
 
 /*
  * The data sets a device has: loaded once, kept between rounds, with the latest division into training and validation

@@ -1,5 +1,7 @@
 #include "trainer.h"
 
+#include "counts.h"
+#include "events.h"
 #include "training.h"
 
 /* The first that fits does the job: an owner's [trainer builtin] stands before the one that is built in. */

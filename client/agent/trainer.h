@@ -1,14 +1,11 @@
 #ifndef TRAINER_H
 #define TRAINER_H
 #include "abort_reason.h"
-#include "companions.h"
 #include "data.h"
-#include "dataset.h"
 #include "finish.h"
-#include "net.h"
-#include "settings.h"
-#include "spawner.h"
-#include "work.h"
+
+struct events;
+struct net;
 
 /*
  * What turns a task and local data into changed weights: a program of the owner's (trainer_external.c, docs in README.md), or

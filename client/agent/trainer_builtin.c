@@ -4,8 +4,10 @@
 
 #include "backoff.h"
 #include "contention.h"
+#include "counts.h"
 #include "cpu.h"
 #include "kernel_choice.h"
+#include "manifest.h"
 #include "net.h"
 #include "team.h"
 #include "train.h"

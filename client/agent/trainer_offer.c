@@ -3,8 +3,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "buf.h"
 #include "cage.h"
+#include "capabilities.h"
+#include "err.h"
+#include "events.h"
+#include "messages.h"
 #include "program.h"
+#include "task_kind.h"
 
 #define GRACE_S 1
 #define LOG_MAX 2048

@@ -1,9 +1,9 @@
 #ifndef TRAINER_OFFER_H
 #define TRAINER_OFFER_H
-#include "capabilities.h"
-#include "events.h"
-#include "settings.h"
 #include "spawner.h"
+
+struct capabilities;
+struct offer;
 
 /*
  * What this device's trainers can do. A program that stands in for the built-in one ([trainer builtin]) is asked: it is started

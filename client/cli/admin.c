@@ -10,9 +10,11 @@
 
 #include "ca_fetch.h"
 #include "cmd.h"
+#include "json.h"
 #include "messages.h"
 #include "num.h"
 #include "print.h"
+#include "session.h"
 #include "text_file.h"
 
 #define SOCKET_DEFAULT "/run/rivulet/admin.sock"

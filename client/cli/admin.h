@@ -2,7 +2,7 @@
 #define ADMIN_H
 #include <stdbool.h>
 
-#include "json.h"
+#include "option.h"
 #include "options.h"
 #include "session.h"
 

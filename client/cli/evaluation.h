@@ -2,7 +2,6 @@
 #define EVALUATION_H
 #include <stdint.h>
 
-#include "buf.h"
 #include "json.h"
 
 /* The document of a job that only evaluates a model, made of the document of one that knows how. Pure. */

@@ -3,6 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "json.h"
+#include "session.h"
+
 #define WORD_MAX 64 /* an id; names are no longer */
 
 static const struct kind {

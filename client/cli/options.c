@@ -2,7 +2,9 @@
 
 #include <stdio.h>
 
+#include "buf.h"
 #include "cmd.h"
+#include "option.h"
 #include "print.h"
 
 bool

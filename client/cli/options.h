@@ -3,7 +3,10 @@
 #include <stdbool.h>
 
 #include "err.h"
-#include "option.h"
+
+struct option_entry;
+struct option_usage;
+struct option_words;
 
 /* Options of a subcommand of `rivulet`, by option.h: prints the reason and the usage on error, the usage on --help. True: go on; false:
  * leave with *rc. */

@@ -9,7 +9,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "buf.h"
 #include "clock.h"
+#include "json.h"
 #include "shown.h"
 
 #define JSON_TEXT_MAX (64u << 20)

@@ -2,7 +2,7 @@
 #define PRINT_H
 #include <stddef.h>
 
-#include "json.h"
+struct json;
 
 /*
  * What people and programs read on standard output. Much of it was written by others: nothing of that steers a terminal (shown.h). In

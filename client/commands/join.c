@@ -6,8 +6,10 @@
 #include "cmd.h"
 #include "hash.h"
 #include "join.h"
+#include "json.h"
 #include "options.h"
 #include "print.h"
+#include "session.h"
 #include "text_file.h"
 
 #define TOKEN_FILE_MAX 1024

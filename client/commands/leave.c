@@ -3,9 +3,12 @@
 #include <unistd.h>
 
 #include "cmd.h"
+#include "err.h"
 #include "file.h"
 #include "home.h"
 #include "identity_set.h"
+#include "json.h"
+#include "option.h"
 #include "options.h"
 #include "outbox.h"
 #include "print.h"

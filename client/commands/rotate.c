@@ -3,15 +3,20 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backoff.h"
 #include "cmd.h"
 #include "credentials.h"
+#include "err.h"
 #include "file.h"
 #include "home.h"
 #include "identity_set.h"
+#include "json.h"
 #include "num.h"
+#include "option.h"
 #include "options.h"
 #include "print.h"
 #include "rekey.h"
+#include "session.h"
 
 #define POLL_S 0.2
 

@@ -14,6 +14,7 @@
 #include "cmd.h"
 #include "events.h"
 #include "num.h"
+#include "option.h"
 #include "options.h"
 #include "print.h"
 

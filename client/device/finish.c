@@ -8,6 +8,7 @@
 #include "fault.h"
 #include "feedback.h"
 #include "handle_inside.h"
+#include "json.h"
 #include "local.h"
 #include "machine.h"
 #include "scaffold.h"

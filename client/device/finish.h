@@ -1,6 +1,5 @@
 #ifndef FINISH_H
 #define FINISH_H
-#include "manifest.h"
 #include "rivulet.h"
 #include "work.h"
 

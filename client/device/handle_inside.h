@@ -2,6 +2,7 @@
 #define HANDLE_INSIDE_H
 #include "cache.h"
 #include "eligibility.h"
+#include "events.h"
 #include "outbox.h"
 #include "residual.h"
 #include "resting.h"

@@ -7,8 +7,11 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "json.h"
+#include "option.h"
 #include "options.h"
 #include "print.h"
+#include "settings.h"
 
 void
 cmd_doctor_add(struct cmd_doctor *d, const char *check, enum cmd_doctor_level level, int code,

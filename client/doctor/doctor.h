@@ -1,7 +1,6 @@
 #ifndef DOCTOR_H
 #define DOCTOR_H
 #include "credentials.h"
-#include "settings.h"
 
 /*
  * `rivulet doctor`: findings about a device, in words. It only looks: nothing is renewed, sent or repaired, and it works beside

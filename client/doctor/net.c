@@ -15,6 +15,7 @@
 #include "home.h"
 #include "json.h"
 #include "session.h"
+#include "settings.h"
 
 #define CONNECT_MS 10000
 #define IDLE_S 20.0

@@ -7,12 +7,14 @@
 #include <unistd.h>
 
 #include "apart.h"
+#include "capabilities.h"
 #include "cgroup.h"
 #include "clock.h"
 #include "cmd.h"
 #include "confine.h"
 #include "data.h"
 #include "doctor.h"
+#include "err.h"
 #include "file.h"
 #include "home.h"
 #include "machine.h"

@@ -8,7 +8,9 @@
 
 #include "backoff.h"
 #include "clock.h"
+#include "err.h"
 #include "load.h"
+#include "settings.h"
 
 #define LINK_EVERY_S 1.0
 #define FIRST_S 1.0 /* what the first look at the load takes */

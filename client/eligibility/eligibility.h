@@ -1,6 +1,7 @@
 #ifndef ELIGIBILITY_H
 #define ELIGIBILITY_H
 #include "quota.h"
+#include "settings.h"
 #include "verdict.h"
 
 /*

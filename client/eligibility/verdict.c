@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "hours.h"
+#include "settings.h"
+
 #define WORD_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
 
 /* The first reason is the one that is said. */

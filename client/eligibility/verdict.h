@@ -6,9 +6,10 @@
 #include "heat.h"
 #include "power.h"
 #include "quota.h"
-#include "settings.h"
 #include "uplink.h"
 #include "wait_reason.h"
+
+struct settings_eligibility;
 
 /* The owner's rules against what the sensors say. Pure. */
 #define VERDICT_WORD_MAX 32

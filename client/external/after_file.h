@@ -1,7 +1,6 @@
 #ifndef AFTER_FILE_H
 #define AFTER_FILE_H
 #include "report_file.h"
-#include "work.h"
 
 #define AFTER_FILE_KEEP "keep.safetensors"
 

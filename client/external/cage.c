@@ -9,8 +9,11 @@
 
 #include "child.h"
 #include "confine.h"
+#include "data_source.h"
+#include "err.h"
 #include "file.h"
 #include "identity.h"
+#include "settings.h"
 #include "wild.h"
 
 #define CACHES "trainers"

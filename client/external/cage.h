@@ -1,7 +1,5 @@
 #ifndef CAGE_H
 #define CAGE_H
-#include "apart.h"
-#include "settings.h"
 #include "spawner.h"
 
 /*

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "events.h"
 #include "program.h"
 #include "spoken.h"
 #include "task_directory.h"

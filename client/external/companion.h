@@ -1,13 +1,10 @@
 #ifndef COMPANION_H
 #define COMPANION_H
-#include "apart.h"
 #include "backoff.h"
 #include "course.h"
-#include "events.h"
 #include "last_words.h"
 #include "lines.h"
 #include "nursery.h"
-#include "settings.h"
 
 /*
  * A program that stays from task to task ([trainer NAME] persistent = yes): its process, and what is said. What happens to it is for

@@ -2,6 +2,7 @@
 #define COMPANIONS_H
 #include "abort_reason.h"
 #include "companion.h"
+#include "settings.h"
 
 /*
  * The programs that stay, one of each trainer, each started when there is a task for it. It is of one job, or with share_jobs of one data

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "cache.h"
+#include "dataset.h"
+#include "tensor.h"
 #include "tensors_file.h"
 
 #define TENSORS 4

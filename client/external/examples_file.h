@@ -1,6 +1,5 @@
 #ifndef EXAMPLES_FILE_H
 #define EXAMPLES_FILE_H
-#include "dataset.h"
 #include "settings.h"
 
 /*

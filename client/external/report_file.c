@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "counts.h"
+#include "json.h"
 #include "last_words.h"
+#include "manifest.h"
 #include "wild.h"
 
 /* Then there is no loss, either. */

@@ -2,9 +2,7 @@
 #define REPORT_FILE_H
 #include <stdbool.h>
 
-#include "abort_reason.h"
 #include "finish.h"
-#include "messages.h"
 
 /* The report.json that a program leaves (docs/devices.md, External trainers): what it did. */
 #define REPORT_FILE_MAX (64u << 10) /* bytes */

@@ -8,6 +8,9 @@
 #include <unistd.h>
 
 #include "allowance.h"
+#include "apart.h"
+#include "dataset.h"
+#include "err.h"
 #include "examples_file.h"
 #include "file.h"
 #include "hash.h"

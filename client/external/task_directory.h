@@ -3,9 +3,6 @@
 #include <limits.h>
 #include <sys/stat.h>
 
-#include "apart.h"
-#include "dataset.h"
-#include "settings.h"
 #include "work.h"
 
 /*

@@ -3,8 +3,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "buf.h"
+#include "data_source.h"
+#include "err.h"
 #include "file.h"
 #include "hex.h"
+#include "json.h"
+#include "settings.h"
+#include "shard.h"
 #include "training.h"
 #include "wild.h"
 

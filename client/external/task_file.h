@@ -1,6 +1,5 @@
 #ifndef TASK_FILE_H
 #define TASK_FILE_H
-#include "settings.h"
 #include "work.h"
 
 /* The task.json that a program reads (docs/devices.md, External trainers): the task message, and what the agent adds. */

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "buf.h"
+#include "err.h"
 #include "file.h"
 #include "hash.h"
 #include "hex.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "buf.h"
 #include "file.h"
 #include "hex.h"
 #include "json.h"

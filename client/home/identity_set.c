@@ -6,10 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "buf.h"
+#include "err.h"
 #include "fault.h"
 #include "file.h"
 #include "hex.h"
 #include "home.h"
+#include "messages.h"
 #include "trust.h"
 
 #define NEXT_MAX (64u << 10)

@@ -1,8 +1,8 @@
 #ifndef IDENTITY_SET_H
 #define IDENTITY_SET_H
 #include "identity.h"
-#include "key.h"
-#include "messages.h"
+
+struct join_answer;
 
 /*
  * New certificates put into a home that is in use. They are several files that must change together, so the coordinator's

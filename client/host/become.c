@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "cgroup.h"
 #include "confine.h"
 #include "sandbox.h"
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "backoff.h"
+#include "buf.h"
 #include "last_words.h"
 
 #define SLICE_MS 100

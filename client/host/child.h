@@ -3,7 +3,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "buf.h"
 #include "spawner.h"
 
 /*

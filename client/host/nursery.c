@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cgroup.h"
 #include "fds.h"
 
 static const char gone[] = "the process that starts programs is gone: start rivulet again";

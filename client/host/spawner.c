@@ -17,6 +17,8 @@
 
 #include "become.h"
 #include "buf.h"
+#include "cgroup.h"
+#include "err.h"
 #include "fds.h"
 #include "file.h"
 #include "shm.h"

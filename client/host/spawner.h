@@ -5,8 +5,9 @@
 #include <sys/types.h>
 
 #include "apart.h"
-#include "cgroup.h"
 #include "err.h"
+
+struct cgroup_place;
 
 /*
  * A process that starts programs for another and watches over them, one at a time. It is forked while there is nothing to hide and

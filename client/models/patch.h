@@ -1,7 +1,6 @@
 #ifndef PATCH_H
 #define PATCH_H
 #include "difference.h"
-#include "tensor.h"
 
 /*
  * A new model file from one that is here and a file of differences, one behind the other (FORMAT.md: Difference). Tile by tile:

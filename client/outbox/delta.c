@@ -4,10 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codec.h"
 #include "file.h"
 #include "hex.h"
+#include "manifest.h"
 #include "merkle.h"
+#include "messages.h"
 #include "sign.h"
+#include "task_kind.h"
 #include "training.h"
 
 struct place {

@@ -1,8 +1,6 @@
 #ifndef DELTA_H
 #define DELTA_H
-#include "hash.h"
 #include "manifest.h"
-#include "messages.h"
 #include "vectors.h"
 
 /* From the difference of two weight vectors to bytes that may be sent: codec, hash tree, manifest, signature. */

@@ -3,7 +3,6 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#include "key.h"
 #include "manifest.h"
 #include "messages.h"
 

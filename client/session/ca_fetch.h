@@ -1,6 +1,5 @@
 #ifndef CA_FETCH_H
 #define CA_FETCH_H
-#include "hash.h"
 #include "trust.h"
 
 /* A coordinator's CA, known by its fingerprint in a token: GET /v1/ca over an unverified connection on which nothing secret

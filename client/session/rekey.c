@@ -4,10 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "buf.h"
+#include "events.h"
 #include "fault.h"
 #include "hex.h"
 #include "home.h"
 #include "identity_set.h"
+#include "messages.h"
 #include "renew.h"
 #include "session_inside.h"
 #include "x509.h"

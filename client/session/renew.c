@@ -6,9 +6,15 @@
 #include <string.h>
 #include <time.h>
 
+#include "backoff.h"
+#include "err.h"
+#include "events.h"
 #include "home.h"
 #include "identity_set.h"
+#include "messages.h"
+#include "prng.h"
 #include "session_inside.h"
+#include "transport.h"
 
 #define BACKDATE (2 * 86400) /* certificates begin so long before they are made */
 #define PAUSE_FIRST_S 2.0

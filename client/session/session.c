@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "events.h"
 #include "messages.h"
 #include "rekey.h"
 #include "renew.h"

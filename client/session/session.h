@@ -1,7 +1,5 @@
 #ifndef SESSION_H
 #define SESSION_H
-#include "backoff.h"
-#include "events.h"
 #include "identity.h"
 #include "problem.h"
 #include "transport.h"

@@ -1,5 +1,6 @@
 #ifndef SESSION_INSIDE_H
 #define SESSION_INSIDE_H
+#include "backoff.h"
 #include "credentials.h"
 #include "session.h"
 #include "skew.h"

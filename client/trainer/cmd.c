@@ -10,9 +10,12 @@
 
 #include <poll.h>
 
+#include "err.h"
+#include "json.h"
 #include "lines.h"
 #include "net_spec.h"
 #include "num.h"
+#include "option.h"
 #include "options.h"
 #include "print.h"
 #include "recipe.h"

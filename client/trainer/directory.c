@@ -9,6 +9,7 @@
 #include "file.h"
 #include "hex.h"
 #include "identity.h"
+#include "json.h"
 #include "kernel_choice.h"
 #include "num.h"
 #include "tensors.h"

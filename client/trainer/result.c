@@ -5,8 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "buf.h"
+#include "err.h"
 #include "file.h"
 #include "identity.h"
+#include "json.h"
 #include "tensors_file.h"
 
 #define REPORT_ROOM (64u << 10)

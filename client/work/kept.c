@@ -7,7 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "codec_elements.h"
 #include "file.h"
+#include "hash.h"
 
 #define BLOCK ((size_t)64 << 10)
 #define TILE (BLOCK / sizeof(float))

@@ -2,9 +2,7 @@
 #define KEPT_H
 #include <limits.h>
 
-#include "codec.h"
 #include "devicefile.h"
-#include "hash.h"
 
 /* A file that this device keeps of a job (devicefile.h): open to be read, or being written. Never whole in memory. */
 struct kept {

@@ -12,8 +12,10 @@
 #include "disuse.h"
 #include "fault.h"
 #include "file.h"
+#include "hash.h"
 #include "hex.h"
 #include "modelfile.h"
+#include "outbox.h"
 
 #define HEX 32
 #define STATE ".state"

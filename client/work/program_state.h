@@ -1,8 +1,9 @@
 #ifndef PROGRAM_STATE_H
 #define PROGRAM_STATE_H
 #include "kept.h"
-#include "outbox.h"
 #include "work.h"
+
+struct outbox;
 
 /*
  * What a program keeps of its own between its tasks of a job, such as the state of an optimizer: the bytes of a model file (safetensors), tensors

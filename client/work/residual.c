@@ -11,10 +11,12 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "codec_elements.h"
 #include "disuse.h"
 #include "fault.h"
 #include "file.h"
 #include "hex.h"
+#include "outbox.h"
 
 #define ID 16
 #define HEX (2 * ID)

@@ -1,7 +1,8 @@
 #ifndef RESIDUAL_H
 #define RESIDUAL_H
 #include "kept.h"
-#include "outbox.h"
+
+struct outbox;
 
 /*
  * Error feedback (Karimireddy and others, Error feedback fixes SignSGD, 2019): what encoding took from the deltas of a job. A delta

@@ -8,7 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "codec_elements.h"
 #include "disuse.h"
+#include "err.h"
 #include "fault.h"
 #include "file.h"
 #include "kept.h"

@@ -3,7 +3,6 @@
 #include <limits.h>
 #include <sys/stat.h>
 
-#include "codec.h"
 #include "messages.h"
 #include "modelfile.h"
 

@@ -5,7 +5,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "key.h"
 #include "x509.h"
 
 /*

@@ -9,6 +9,7 @@
 #include "audit.h"
 #include "audit_rows.h"
 #include "clock.h"
+#include "json.h"
 #include "log.h"
 #include "past_rows.h"
 #include "record.h"

@@ -1,7 +1,8 @@
 #ifndef API_H
 #define API_H
-#include "engine.h"
-#include "exchange.h"
+
+struct engine_reach;
+struct exchange;
 
 /* The handlers behind the route table, one file per resource: api_<resource>.c. Contracts: docs/api.md. */
 void api_health(struct exchange *x);

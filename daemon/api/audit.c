@@ -5,11 +5,19 @@
 #include "api.h"
 #include "audit_rows.h"
 #include "engine.h"
+#include "err.h"
+#include "exchange.h"
 #include "hex.h"
+#include "http.h"
+#include "job.h"
+#include "json.h"
 #include "num.h"
 #include "record_json.h"
 #include "registry.h"
+#include "services.h"
+#include "shared.h"
 #include "views.h"
+#include "x509.h"
 
 #define ENTRIES_PAGE 1000
 #define ENTRIES_LOOKED 10000 /* of one request that picks: some 0.1 s */

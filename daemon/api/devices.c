@@ -7,14 +7,19 @@
 #include "audit.h"
 #include "claim.h"
 #include "engine.h"
+#include "err.h"
 #include "hex.h"
+#include "json.h"
 #include "log.h"
+#include "loop.h"
 #include "messages.h"
 #include "names.h"
 #include "registry.h"
 #include "server.h"
+#include "services.h"
 #include "store.h"
 #include "views.h"
+#include "wake.h"
 
 static void
 add_time(struct json *v, const char *key, double at)

@@ -9,6 +9,7 @@
 #include "bytes.h"
 #include "engine.h"
 #include "hex.h"
+#include "json.h"
 #include "log.h"
 #include "lost.h"
 #include "registry.h"

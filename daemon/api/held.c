@@ -3,11 +3,15 @@
 
 #include "api.h"
 #include "archive.h"
+#include "delta_body.h"
 #include "delta_resume.h"
 #include "engine.h"
+#include "err.h"
+#include "exchange.h"
 #include "hex.h"
 #include "log.h"
 #include "registry.h"
+#include "services.h"
 #include "store.h"
 
 /* What is held of deltas, read: how much of an upload is here; one of a round that is over. */

@@ -7,14 +7,17 @@
 #include "api.h"
 #include "audit.h"
 #include "clock.h"
+#include "config.h"
 #include "engine.h"
 #include "fault.h"
 #include "hex.h"
 #include "issue.h"
+#include "json.h"
 #include "log.h"
 #include "messages.h"
 #include "registry.h"
 #include "server.h"
+#include "shared.h"
 #include "store.h"
 
 #define ROTATIONS 3 /* at will */

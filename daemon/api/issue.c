@@ -2,10 +2,16 @@
 
 #include <stdio.h>
 
+#include "buf.h"
 #include "clock.h"
+#include "config.h"
+#include "err.h"
+#include "exchange.h"
 #include "hex.h"
 #include "keys.h"
 #include "messages.h"
+#include "services.h"
+#include "shared.h"
 
 struct issue {
 	const struct services_ca *ca;

@@ -1,7 +1,10 @@
 #ifndef ISSUE_H
 #define ISSUE_H
-#include "exchange.h"
 #include "store.h"
+
+struct buf;
+struct exchange;
+struct services;
 
 /* Certificates for devices, in the answer that joining, renewing and rotating share (FORMAT.md: Join). */
 

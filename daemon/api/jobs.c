@@ -6,13 +6,20 @@
 #include <string.h>
 
 #include "api.h"
+#include "buf.h"
 #include "engine.h"
+#include "err.h"
+#include "exchange.h"
 #include "hex.h"
+#include "job.h"
+#include "json.h"
 #include "manifest.h"
 #include "metric_rows.h"
 #include "num.h"
+#include "override.h"
 #include "registry.h"
 #include "store.h"
+#include "usage.h"
 #include "views.h"
 
 #define BYTES_PER_ROW 2048 /* of a document that is sent as it is */

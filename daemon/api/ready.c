@@ -6,6 +6,8 @@
 #include "clock.h"
 #include "engine.h"
 #include "health.h"
+#include "report.h"
+#include "services.h"
 #include "spool.h"
 
 #define DATE_MAX 32

@@ -2,8 +2,9 @@
 #define READY_H
 #include <stdbool.h>
 
-#include "report.h"
-#include "services.h"
+struct services;
+
+struct health_report;
 
 /* Can the coordinator do its work, and may it issue certificates? */
 

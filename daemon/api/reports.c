@@ -3,10 +3,13 @@
 #include "archive.h"
 #include "engine.h"
 #include "health.h"
+#include "json.h"
 #include "registry.h"
 #include "report.h"
 #include "server.h"
+#include "services.h"
 #include "spool.h"
+#include "states.h"
 #include "store.h"
 
 /* Only the buckets that hold something: [upper bound, count]; null bounds the last. */

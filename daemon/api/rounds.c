@@ -4,12 +4,16 @@
 
 #include "api.h"
 #include "engine.h"
+#include "err.h"
+#include "exchange.h"
 #include "hex.h"
+#include "json.h"
 #include "manifest.h"
 #include "messages.h"
 #include "metric_rows.h"
 #include "num.h"
 #include "registry.h"
+#include "services.h"
 #include "store.h"
 #include "views.h"
 

@@ -3,13 +3,20 @@
 #include <string.h>
 
 #include "api.h"
+#include "buf.h"
 #include "clock.h"
+#include "config.h"
 #include "engine.h"
+#include "err.h"
+#include "exchange.h"
 #include "fault.h"
 #include "hex.h"
+#include "job.h"
 #include "log.h"
 #include "messages.h"
 #include "registry.h"
+#include "services.h"
+#include "shared.h"
 #include "spent.h"
 #include "store.h"
 

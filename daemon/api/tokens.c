@@ -6,12 +6,18 @@
 #include "audit.h"
 #include "clock.h"
 #include "engine.h"
+#include "err.h"
 #include "hex.h"
+#include "job.h"
+#include "json.h"
 #include "log.h"
+#include "loop.h"
 #include "messages.h"
 #include "registry.h"
 #include "rng.h"
 #include "server.h"
+#include "services.h"
+#include "shared.h"
 #include "store.h"
 
 struct json *

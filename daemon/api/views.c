@@ -1,4 +1,11 @@
 #include "views.h"
+#include "abort_reason.h"
+#include "engine.h"
+#include "exchange.h"
+#include "forecast.h"
+#include "job.h"
+#include "json.h"
+#include "override.h"
 #include "reserve.h"
 
 #include <inttypes.h>
@@ -11,7 +18,15 @@
 #include "clock.h"
 #include "hex.h"
 #include "registry.h"
+#include "services.h"
+#include "standing.h"
+#include "states.h"
+#include "stuck.h"
+#include "tails.h"
 #include "task_kind.h"
+#include "usage.h"
+#include "view.h"
+#include "wait_reason.h"
 
 #define THINGS_PER_ROW 8 /* jobs that are passed by: what they cost of what a row does */
 #define FILES_PER_ROW 8 /* that are asked for their sizes: what they cost of what a row does */

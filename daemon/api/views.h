@@ -1,9 +1,17 @@
 #ifndef VIEWS_H
 #define VIEWS_H
-#include "engine.h"
-#include "exchange.h"
-#include "json.h"
-#include "usage.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct engine;
+struct exchange;
+struct job_spec;
+struct job_view;
+struct override_set;
+struct registry;
+struct services;
+struct store_round;
+struct usage;
 
 /* What the engine shows, as JSON: the shapes of docs/api.md. The caller frees. */
 struct json *views_job(const struct job_view *v);

@@ -5,11 +5,17 @@
 #include <string.h>
 
 #include "audit_rows.h"
+#include "buf.h"
 #include "clock.h"
+#include "config.h"
+#include "err.h"
 #include "hex.h"
+#include "json.h"
 #include "log.h"
 #include "record.h"
 #include "rng.h"
+#include "services.h"
+#include "shared.h"
 #include "sign.h"
 
 /* --- one entry */

@@ -1,10 +1,10 @@
 #ifndef AUDIT_H
 #define AUDIT_H
-#include "json.h"
 #include "problem.h"
 #include "record_event.h"
-#include "services.h"
 #include "store.h"
+
+struct services;
 
 /*
  * The audit log: a chain of entries, each signed and naming the hash of the one before (wire/message/record.h). An entry commits to

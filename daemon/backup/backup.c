@@ -18,9 +18,11 @@
 #include "file.h"
 #include "hex.h"
 #include "inspect.h"
+#include "json.h"
 #include "keys_archive.h"
 #include "models.h"
 #include "schedule_rows.h"
+#include "schedule_state.h"
 
 #define TRIES_MAX 100
 #define NAME_ROOM 88 /* models/, 64 digits, .state */

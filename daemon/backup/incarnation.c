@@ -6,6 +6,7 @@
 
 #include "audit.h"
 #include "clock.h"
+#include "json.h"
 #include "list.h"
 #include "log.h"
 #include "store.h"

@@ -8,9 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "buf.h"
 #include "clock.h"
 #include "file.h"
 #include "hex.h"
+#include "json.h"
 #include "version.h"
 
 #define VERSION 1

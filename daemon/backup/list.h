@@ -5,7 +5,6 @@
 
 #include "err.h"
 #include "hash.h"
-#include "json.h"
 
 /*
  * MANIFEST.json of a backup: what files it has, with length and SHA-256 each. It is written last, so a directory that has

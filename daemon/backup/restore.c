@@ -13,6 +13,7 @@
 #include "copy.h"
 #include "file.h"
 #include "inspect.h"
+#include "json.h"
 #include "keys.h"
 #include "store.h"
 

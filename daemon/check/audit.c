@@ -6,6 +6,8 @@
 #include "check_inside.h"
 #include "hash.h"
 #include "hex.h"
+#include "job.h"
+#include "json.h"
 #include "record.h"
 #include "sign.h"
 

@@ -13,6 +13,7 @@
 #include "check_inside.h"
 #include "file.h"
 #include "inspect.h"
+#include "json.h"
 #include "shown.h"
 
 struct kind {

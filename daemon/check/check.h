@@ -7,7 +7,6 @@
 #include "best.h"
 #include "config.h"
 #include "err.h"
-#include "json.h"
 #include "manifest.h"
 #include "schedule_state.h"
 #include "store.h"

@@ -7,6 +7,7 @@
 #include "delta_file.h"
 #include "hex.h"
 #include "inspect.h"
+#include "json.h"
 #include "keys.h"
 
 #define NAME_ROOM 320

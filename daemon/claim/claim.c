@@ -6,7 +6,9 @@
 #include "age.h"
 #include "audit.h"
 #include "hex.h"
+#include "json.h"
 #include "log.h"
+#include "loop.h"
 #include "registry.h"
 #include "server.h"
 

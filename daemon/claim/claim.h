@@ -1,7 +1,9 @@
 #ifndef CLAIM_H
 #define CLAIM_H
 #include "exchange.h"
-#include "store.h"
+
+struct store_db;
+struct store_device;
 
 /* README.md says when which key counts. */
 

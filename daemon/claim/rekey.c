@@ -5,6 +5,7 @@
 #include "audit.h"
 #include "claim.h"
 #include "hex.h"
+#include "json.h"
 #include "log.h"
 #include "registry.h"
 #include "server.h"

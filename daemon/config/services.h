@@ -5,10 +5,6 @@
 
 #include "config.h"
 #include "hash.h"
-#include "key.h"
-#include "shared.h"
-#include "stop.h"
-#include "tls.h"
 #include "wake.h"
 #include "x509.h"
 

@@ -2,12 +2,17 @@
 #include <string.h>
 
 #include "clock.h"
+#include "codec.h"
 #include "engine_inside.h"
 #include "fault.h"
 #include "hex.h"
 #include "log.h"
+#include "manifest.h"
+#include "problem.h"
 #include "registry.h"
+#include "services.h"
 #include "spent.h"
+#include "wake.h"
 
 /* Jobs that a program evaluates on a set of its own (EVALUATE_PROGRAM): the model that a round makes waits, folded, for the first report
  * of a device that the job names as evaluator. */

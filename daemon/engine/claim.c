@@ -9,9 +9,11 @@
 #include "hex.h"
 #include "log.h"
 #include "registry.h"
+#include "services.h"
 #include "spent.h"
 #include "training.h"
 #include "vectors.h"
+#include "wake.h"
 
 /* What comes of tasks: deltas on their way, and tasks that are given back. */
 

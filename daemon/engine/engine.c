@@ -5,13 +5,19 @@
 
 #include "choice.h"
 #include "clock.h"
+#include "config.h"
 #include "engine_inside.h"
 #include "fault.h"
 #include "health.h"
 #include "hex.h"
 #include "log.h"
+#include "messages.h"
 #include "registry.h"
+#include "services.h"
+#include "shared.h"
 #include "spool.h"
+#include "standing.h"
+#include "wait_reason.h"
 
 struct engine_job *
 engine_find(const struct engine *g, const uint8_t id[16])

@@ -1,19 +1,14 @@
 #ifndef ENGINE_H
 #define ENGINE_H
-#include "abort_reason.h"
 #include "after.h"
-#include "best.h"
 #include "fold_cost.h"
-#include "job.h"
-#include "manifest.h"
 #include "messages.h"
 #include "override.h"
-#include "problem.h"
-#include "schedule_state.h"
-#include "services.h"
-#include "store.h"
 #include "tails.h"
 #include "view.h"
+
+struct manifest;
+struct services;
 
 /*
  * The jobs and their rounds. One lock, held for microseconds, never across I/O, crypto or disk: what must block is handed

@@ -2,6 +2,7 @@
 #define ENGINE_INSIDE_H
 #include "best.h"
 #include "choice.h"
+#include "config.h"
 #include "engine.h"
 #include "late.h"
 #include "lock.h"
@@ -12,6 +13,7 @@
 #include "stuck.h"
 #include "tails.h"
 #include "tempo.h"
+#include "tensor.h"
 
 /* Inside of the engine: shared by engine*.c only. All fields are under the engine's lock
  * unless said otherwise. */

@@ -1,13 +1,17 @@
 #include <string.h>
 
 #include "buf.h"
+#include "config.h"
 #include "engine_inside.h"
+#include "err.h"
 #include "fault.h"
 #include "hex.h"
 #include "measure.h"
 #include "modelfile.h"
 #include "models.h"
 #include "net.h"
+#include "services.h"
+#include "shared.h"
 #include "take.h"
 
 /* The model that a job begins with: what is known of it before it is made, the making, and its table. */

@@ -1,9 +1,12 @@
 #include <string.h>
 
 #include "budget.h"
+#include "config.h"
 #include "cpu.h"
 #include "engine_inside.h"
 #include "evalset.h"
+#include "services.h"
+#include "shared.h"
 
 struct keep_spec
 engine_forecast_keep(const struct config *c, const struct engine_job *j)

@@ -5,6 +5,8 @@
 #include "bytes.h"
 #include "engine_inside.h"
 #include "hash.h"
+#include "services.h"
+#include "wake.h"
 
 void
 engine_task_id(const struct engine *g, const struct engine_job *j, uint64_t round,

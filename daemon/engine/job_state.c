@@ -7,6 +7,7 @@
 #include "audit.h"
 #include "clock.h"
 #include "engine_inside.h"
+#include "json.h"
 #include "log.h"
 #include "retention.h"
 #include "spool.h"

@@ -14,6 +14,7 @@
 #include "evalsets.h"
 #include "fault.h"
 #include "hex.h"
+#include "json.h"
 #include "log.h"
 #include "modelfile.h"
 #include "models.h"

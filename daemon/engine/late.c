@@ -8,6 +8,7 @@
 #include "engine_inside.h"
 #include "hex.h"
 #include "log.h"
+#include "manifest.h"
 
 /* Deltas whose task's round is not the one that takes them, and tasks that outlive their round. */
 

@@ -7,15 +7,20 @@
 #include "clock.h"
 #include "engine.h"
 #include "engine_inside.h"
+#include "err.h"
 #include "evalset.h"
 #include "hex.h"
+#include "json.h"
 #include "log.h"
 #include "metric_rows.h"
 #include "modelfile.h"
 #include "models.h"
 #include "net.h"
 #include "past_rows.h"
+#include "services.h"
 #include "spool.h"
+#include "stop.h"
+#include "wake.h"
 
 /* --- making a job */
 

@@ -3,9 +3,11 @@
 #include "allowance.h"
 #include "bytes.h"
 #include "clock.h"
+#include "difference.h"
 #include "engine_inside.h"
 #include "hex.h"
 #include "models.h"
+#include "services.h"
 #include "vectors.h"
 
 bool

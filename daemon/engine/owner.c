@@ -1,8 +1,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "config.h"
 #include "delete_rows.h"
 #include "engine_inside.h"
+#include "err.h"
+#include "override.h"
+#include "services.h"
+#include "shared.h"
 #include "spent.h"
 
 /* What one owner may have and do: [limits] owner_*. What is on its way counts from before it begins (struct engine_reservation). */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine_inside.h"
+#include "services.h"
 
 /* Jobs that are over: rows that say what is shown of them; their documents are read when a device asks. */
 

@@ -3,11 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config.h"
 #include "engine_inside.h"
 #include "fault.h"
 #include "hex.h"
 #include "log.h"
 #include "models.h"
+#include "shared.h"
+#include "stop.h"
 #include "store.h"
 
 #define BATCH 64

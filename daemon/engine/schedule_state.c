@@ -3,11 +3,13 @@
 #include <string.h>
 
 #include "engine_inside.h"
+#include "err.h"
 #include "hex.h"
 #include "log.h"
 #include "metric_rows.h"
 #include "models.h"
 #include "schedule_rows.h"
+#include "services.h"
 
 bool
 engine_schedule_blames(const struct engine_job *j, const struct invite *v, enum abort_reason reason)

@@ -6,6 +6,7 @@
 #include "buf.h"
 #include "clock.h"
 #include "engine_inside.h"
+#include "json.h"
 #include "log.h"
 
 /* What a job is run by: its document, and what people have overridden of it. */

@@ -6,11 +6,14 @@
 
 #include "allowance.h"
 #include "clock.h"
+#include "config.h"
 #include "engine.h"
 #include "engine_inside.h"
 #include "health.h"
 #include "log.h"
 #include "registry.h"
+#include "services.h"
+#include "shared.h"
 
 /* Copying, under the lock: no allocation, and nothing that grows. */
 

@@ -9,6 +9,7 @@
 
 #include "clock.h"
 #include "log.h"
+#include "services.h"
 
 #define LOOK_MS 50
 #define TELL_MS 3000 /* who is missing is looked for among all devices */

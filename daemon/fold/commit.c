@@ -4,10 +4,13 @@
 #include <string.h>
 
 #include "clock.h"
+#include "err.h"
 #include "fault.h"
 #include "figures_view.h"
+#include "json.h"
 #include "models.h"
 #include "round_record.h"
+#include "services.h"
 
 void
 commit_fill(struct fold *w)

@@ -9,9 +9,12 @@
 #include <sys/resource.h>
 
 #include "clock.h"
+#include "counts.h"
+#include "err.h"
 #include "evalsets.h"
 #include "fault.h"
 #include "log.h"
+#include "services.h"
 #include "worker.h"
 
 #define PLACES 4

@@ -1,7 +1,8 @@
 #ifndef FIGURES_VIEW_H
 #define FIGURES_VIEW_H
 #include "buf.h"
-#include "counts.h"
+
+struct counts;
 
 /* A round's figures as the API shows them (docs/api.md, FIGURES), kept with the round. */
 #define FIGURES_VIEW_MAX (1u << 20)

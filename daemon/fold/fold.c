@@ -4,10 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "counts.h"
+#include "err.h"
 #include "hex.h"
 #include "late.h"
 #include "log.h"
 #include "measured.h"
+#include "services.h"
 #include "spool.h"
 #include "stop.h"
 #include "worker.h"

@@ -11,6 +11,7 @@
 #include "central.h"
 #include "clock.h"
 #include "commit.h"
+#include "config.h"
 #include "cpu.h"
 #include "evaluator.h"
 #include "fault.h"
@@ -22,6 +23,8 @@
 #include "models.h"
 #include "round_files.h"
 #include "round_rest.h"
+#include "services.h"
+#include "shared.h"
 #include "stop.h"
 
 /*

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "counts.h"
 #include "late.h"
 #include "metric.h"
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bytes.h"
+#include "messages.h"
 
 /* The one of this name, a new one perhaps; NULL if there is no room. */
 static struct own_metric *

@@ -1,7 +1,8 @@
 #ifndef OWN_METRICS_H
 #define OWN_METRICS_H
-#include "messages.h"
 #include "metric_rows.h"
+
+struct report;
 
 /*
  * What the trainers of a round report by names of their own ("metrics" of their reports), as means weighted by the examples trained on.

@@ -2,8 +2,12 @@
 
 #include <string.h>
 
+#include "buf.h"
+#include "err.h"
 #include "hex.h"
+#include "job.h"
 #include "modelfile.h"
+#include "services.h"
 
 static enum err
 write_model(struct round_files *r, struct fold *w, struct why *why)

@@ -6,6 +6,7 @@
 
 #include "audit.h"
 #include "hex.h"
+#include "json.h"
 
 struct accepted {
 	struct {

@@ -3,11 +3,13 @@
 #include <string.h>
 
 #include "archive.h"
+#include "config.h"
 #include "fault.h"
 #include "log.h"
 #include "models.h"
 #include "registry.h"
 #include "retention.h"
+#include "shared.h"
 #include "spool.h"
 
 /* Of a device that was erased since the commit: its other kept deltas were looked for too early to find these. */

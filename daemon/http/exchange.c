@@ -7,11 +7,18 @@
 
 #include "audit.h"
 #include "config.h"
+#include "err.h"
 #include "health.h"
 #include "hex.h"
+#include "json.h"
 #include "key.h"
+#include "loop.h"
+#include "messages.h"
+#include "models.h"
 #include "num.h"
+#include "services.h"
 #include "shared.h"
+#include "wait_reason.h"
 #include "walks.h"
 
 #define BODY_MAX (64u << 20)

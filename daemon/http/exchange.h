@@ -5,14 +5,11 @@
 
 #include "buf.h"
 #include "http.h"
-#include "json.h"
-#include "key.h"
 #include "loop.h"
-#include "messages.h"
-#include "models.h"
-#include "problem.h"
 #include "role.h"
-#include "services.h"
+
+struct json;
+struct token;
 
 /*
  * One request and its response. The connection owns it; while a worker or the store holds it, the connection leaves it

@@ -8,6 +8,8 @@
 #include <strings.h>
 #include <time.h>
 
+#include "buf.h"
+
 size_t
 http_head_length(const char *data, size_t len, size_t *seen)
 {

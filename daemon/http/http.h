@@ -4,8 +4,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "buf.h"
 #include "err.h"
+
+struct buf;
 
 /*
  * HTTP/1.1 heads: from bytes to a request, from a response to bytes. The only user of http-parser, which sees a header

@@ -5,9 +5,14 @@
 #include <string.h>
 
 #include "engine.h"
+#include "err.h"
+#include "exchange.h"
 #include "fits.h"
 #include "hex.h"
+#include "http.h"
+#include "json.h"
 #include "registry.h"
+#include "services.h"
 
 #define THINGS_PER_ROW 8 /* in memory, of what a row of the database costs */
 

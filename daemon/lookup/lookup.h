@@ -1,7 +1,11 @@
 #ifndef LOOKUP_H
 #define LOOKUP_H
+#include <stdint.h>
+
 #include "err.h"
-#include "exchange.h"
+
+struct exchange;
+struct services;
 
 enum lookup_kind {
 	LOOKUP_JOB,

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "difference.h"
+#include "err.h"
 #include "fault.h"
 #include "file.h"
 #include "hash.h"

@@ -4,9 +4,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "difference.h"
 #include "modelfile.h"
 #include "stamp.h"
+
+struct difference;
 
 /*
  * The folder models/: immutable files named by the hex SHA-256 of their bytes ("<id>"), and optimizer states

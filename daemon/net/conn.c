@@ -6,9 +6,12 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "config.h"
 #include "conn_inside.h"
 #include "log.h"
 #include "route.h"
+#include "services.h"
+#include "shared.h"
 
 #define DRAIN_MS 2000
 #define HELD_MS 1000

@@ -2,13 +2,10 @@
 #define CONN_H
 #include <stdatomic.h>
 
-#include "exchange.h"
-#include "loop.h"
 #include "pace.h"
 #include "peers.h"
 #include "report.h"
 #include "route.h"
-#include "tls.h"
 
 /*
  * One connection: TLS, heads, bodies, responses, timeouts. The states and events stand in README.md. Everything runs on

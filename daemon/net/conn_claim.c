@@ -4,6 +4,7 @@
 #include "conn_inside.h"
 #include "hex.h"
 #include "registry.h"
+#include "services.h"
 
 #define LOG_ID_BYTES 8 /* as in device=... of other lines */
 

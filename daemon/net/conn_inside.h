@@ -1,6 +1,8 @@
 #ifndef CONN_INSIDE_H
 #define CONN_INSIDE_H
 #include "conn.h"
+#include "tls.h"
+#include "x509.h"
 
 /* Inside of a connection: shared by conn.c (life and events), conn_read.c (handshake, heads, bodies), conn_request.c (what a
  * request becomes), conn_write.c (responses), conn_unauthenticated.c (what those cost that come in crowds), conn_proxy.c (heads of

@@ -1,9 +1,13 @@
 #include <string.h>
 
 #include "clock.h"
+#include "config.h"
 #include "conn_inside.h"
+#include "err.h"
+#include "messages.h"
 #include "registry.h"
 #include "route.h"
+#include "services.h"
 #include "worker.h"
 
 static bool route_again(struct conn *c);

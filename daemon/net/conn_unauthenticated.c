@@ -1,7 +1,9 @@
 #include <string.h>
 
 #include "clock.h"
+#include "config.h"
 #include "conn_inside.h"
+#include "tally.h"
 
 /* Of a body that was read and parsed, or of an answer that was printed, and rows that were looked at for it: one request more. */
 #define ONE_MORE_BYTES 8192

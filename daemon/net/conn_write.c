@@ -4,11 +4,15 @@
 #include <sys/socket.h>
 
 #include "clock.h"
+#include "config.h"
 #include "conn_inside.h"
 #include "hex.h"
 #include "log.h"
+#include "models.h"
 #include "registry.h"
+#include "services.h"
 #include "spent.h"
+#include "tls.h"
 
 #define DRAIN_BYTES \
 	(16u << 20) /* a peer that sends on without looking still gets to read the answer */

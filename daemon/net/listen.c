@@ -10,6 +10,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "config.h"
+
 #define BACKLOG 1024
 
 /* All of both families is one IPv6 socket, unless this host has no IPv6. */

@@ -1,7 +1,10 @@
 #ifndef LISTEN_H
 #define LISTEN_H
-#include "config.h"
+#include <stdint.h>
+
 #include "err.h"
+
+struct config_listen;
 
 /* Sockets that listen, non-blocking. The caller closes them. */
 

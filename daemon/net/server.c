@@ -16,12 +16,18 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "config.h"
 #include "conn.h"
 #include "cpu.h"
+#include "err.h"
 #include "health.h"
 #include "listen.h"
 #include "log.h"
 #include "peers.h"
+#include "services.h"
+#include "shared.h"
+#include "subnet.h"
+#include "tls.h"
 
 #define SERVER_THREADS_MAX 256 /* as many as io_threads may ask for */
 #define TICK_MS 50

@@ -1,7 +1,7 @@
 #ifndef SERVER_H
 #define SERVER_H
+#include "config.h"
 #include "route.h"
-#include "services.h"
 
 /* The I/O threads, their listeners, and how connections spread over them. */
 struct server;

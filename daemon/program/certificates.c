@@ -3,8 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hash.h"
 #include "keys.h"
 #include "registry.h"
+#include "services.h"
+#include "shared.h"
+#include "store.h"
+#include "tls.h"
 
 #define SESSIONS 20000
 

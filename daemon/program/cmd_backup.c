@@ -5,9 +5,12 @@
 #include <unistd.h>
 
 #include "backup.h"
+#include "buf.h"
 #include "command.h"
+#include "err.h"
 #include "json.h"
 #include "num.h"
+#include "option.h"
 
 #define RATE_DEFAULT ((uint64_t)64 << 20)
 /* linux/ioprio.h is not everywhere: the idle class, for this process. */

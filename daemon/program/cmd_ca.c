@@ -5,6 +5,7 @@
 #include "command.h"
 #include "inspect.h"
 #include "keys.h"
+#include "option.h"
 
 /* Who would be shut out: devices that do not work with a certificate of the next CA. */
 struct behind {

@@ -1,10 +1,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "buf.h"
 #include "check.h"
 #include "command.h"
 #include "delta_file.h"
+#include "job.h"
+#include "json.h"
 #include "num.h"
+#include "option.h"
 #include "start.h"
 
 #define OLDER_S ((uint64_t)30 * 86400)

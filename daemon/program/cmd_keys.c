@@ -12,6 +12,7 @@
 #include "file.h"
 #include "inspect.h"
 #include "keys_archive.h"
+#include "option.h"
 
 #define DIR_ROOM (CONFIG_PATH_MAX + 32)
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "command.h"
+#include "option.h"
 #include "restore.h"
 
 static int

@@ -3,8 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "buf.h"
 #include "hex.h"
+#include "key.h"
+#include "option.h"
 #include "permission.h"
+#include "services.h"
 #include "shown.h"
 
 int

@@ -5,8 +5,11 @@
 
 #include "config.h"
 #include "err.h"
-#include "option.h"
-#include "services.h"
+
+struct option_entry;
+struct option_usage;
+struct option_words;
+struct services_ca;
 
 /*
  * The subcommands of `rivuletd`: what main.c's table holds. path is the configuration file, not read yet; argv[0] is the

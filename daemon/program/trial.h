@@ -1,6 +1,5 @@
 #ifndef TRIAL_H
 #define TRIAL_H
-#include "config.h"
 
 /*
  * What `rivuletd --check-config` tries of a configuration that can be read: do its files and directories serve, can its addresses be

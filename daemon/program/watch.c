@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "config.h"
 #include "engine.h"
 #include "file.h"
 #include "health.h"
@@ -18,6 +19,7 @@
 #include "lost.h"
 #include "orphan.h"
 #include "reserve.h"
+#include "shared.h"
 #include "spool.h"
 #include "store.h"
 #include "usage.h"

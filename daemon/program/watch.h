@@ -1,7 +1,8 @@
 #ifndef WATCH_H
 #define WATCH_H
 #include "err.h"
-#include "services.h"
+
+struct services;
 
 /* The thread that looks whether what health knows of is over, and at the free space while all is well. */
 struct watch;

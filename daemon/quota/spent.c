@@ -6,8 +6,12 @@
 
 #include "bytes.h"
 #include "clock.h"
+#include "config.h"
 #include "hex.h"
 #include "log.h"
+#include "services.h"
+#include "shared.h"
+#include "store.h"
 
 #define HOUR_S 3600
 #define HOUR_MS (1000u * HOUR_S)

@@ -5,8 +5,10 @@
 #include <stdint.h>
 
 #include "err.h"
-#include "services.h"
-#include "store.h"
+
+struct services;
+struct store;
+struct store_db;
 
 /*
  * What identities have spent lately, by 32 bytes each. Any thread; never waits for the disk, but for loading. Without memory for a

@@ -3,6 +3,8 @@
 #include "clock.h"
 #include "hex.h"
 #include "registry_inside.h"
+#include "services.h"
+#include "x509.h"
 
 enum problem_type
 registry_state_problem(enum device_state state)

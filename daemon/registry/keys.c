@@ -9,7 +9,9 @@
 
 #include "clock.h"
 #include "file.h"
+#include "hash.h"
 #include "rng.h"
+#include "shared.h"
 
 void
 keys_path(const char *state_dir, const char *name, char out[KEYS_PATH_MAX])

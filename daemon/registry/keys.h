@@ -1,7 +1,8 @@
 #ifndef KEYS_H
 #define KEYS_H
 #include "services.h"
-#include "store.h"
+
+struct store_db;
 
 /*
  * The folder keys/ of a state directory: ca.key ca.crt server.key server.crt sign.key sign.crt task.key, and once the CA was

@@ -1,7 +1,9 @@
 #include <string.h>
 
+#include "err.h"
 #include "hex.h"
 #include "keys.h"
+#include "store.h"
 
 static bool
 is_cert(const struct x509_cert *cert, const uint8_t hash[HASH_LEN])

@@ -6,6 +6,8 @@
 #include "bytes.h"
 #include "clock.h"
 #include "hex.h"
+#include "job.h"
+#include "json.h"
 #include "registry_inside.h"
 
 #define REGISTRY_MAX (1u << 24)

@@ -1,11 +1,13 @@
 #ifndef REGISTRY_H
 #define REGISTRY_H
-#include "job.h"
-#include "messages.h"
 #include "role.h"
-#include "services.h"
 #include "store.h"
-#include "x509.h"
+
+struct offer;
+struct select_spec;
+struct services_ca;
+struct token;
+struct x509_info;
 
 /*
  * Every enrolled identity, in memory; the database is its durable copy. One lock of its own, held for microseconds and

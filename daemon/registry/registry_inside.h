@@ -2,9 +2,12 @@
 #define REGISTRY_INSIDE_H
 #include <pthread.h>
 
+#include "messages.h"
+#include "recipe.h"
 #include "registry.h"
 #include "report.h"
 #include "standing.h"
+#include "x509.h"
 
 /* Inside of the registry: shared by registry.c (rows, looking up), registry_identify.c (who asks), registry_access.c
  * (access tokens) and registry_seen.c (what devices were heard to say). */

@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "hex.h"
 #include "log.h"
+#include "messages.h"
 #include "registry_inside.h"
 
 #define BATCH 500 /* rows in one transaction: others wait behind it */

@@ -4,7 +4,6 @@
 #include <stdint.h>
 
 #include "err.h"
-#include "wait_reason.h"
 
 /*
  * Can the coordinator do its work? What fails below it (a full, read-only or broken disk, the database, descriptors, memory) is noted

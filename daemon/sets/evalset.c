@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "budget.h"
+#include "config.h"
 #include "cut.h"
+#include "err.h"
 #include "glyphs.h"
 #include "net.h"
 #include "source.h"

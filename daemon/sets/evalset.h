@@ -1,8 +1,8 @@
 #ifndef EVALSET_H
 #define EVALSET_H
-#include "config.h"
-#include "dataset.h"
 #include "measure.h"
+
+struct config;
 
 /* The coordinator's own data sets, for evaluation: loaded once, when first used. Any thread. */
 struct evalset;

@@ -3,7 +3,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "config.h"
 #include "log.h"
+#include "shared.h"
 
 struct evalsets {
 	struct shared *config;

@@ -1,7 +1,8 @@
 #ifndef EVALSETS_H
 #define EVALSETS_H
 #include "evalset.h"
-#include "shared.h"
+
+struct shared;
 
 /*
  * The data sets of the configuration in force, for everyone at once: whoever checks a document and whoever evaluates a model work with

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "merkle.h"
+#include "problem.h"
 
 enum err
 delta_body_init(struct delta_body *b, const struct manifest *m)

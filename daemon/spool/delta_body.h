@@ -2,8 +2,6 @@
 #define DELTA_BODY_H
 #include <stdbool.h>
 
-#include "hash.h"
-#include "problem.h"
 #include "vectors.h"
 
 /*

@@ -1,5 +1,6 @@
 #include "delta_resume.h"
 #include "fault.h"
+#include "problem.h"
 #include "reseal.h"
 #include "stop.h"
 #include "verified.h"

@@ -1,7 +1,8 @@
 #ifndef LOST_H
 #define LOST_H
-#include "manifest.h"
 #include "services.h"
+
+struct manifest;
 
 /*
  * The folder lost/: complete models and deltas that were found at a start and that no row explains, because the database is another

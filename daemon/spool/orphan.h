@@ -1,7 +1,9 @@
 #ifndef ORPHAN_H
 #define ORPHAN_H
-#include "manifest.h"
-#include "services.h"
+
+struct manifest;
+struct services;
+struct spool;
 
 /*
  * Accepted names whose commit failed: nobody was told 201, and no row is there that names them. They are not removed at once: SQLite's

@@ -15,6 +15,7 @@
 #include "file.h"
 #include "hex.h"
 #include "job.h"
+#include "json.h"
 #include "log.h"
 #include "lost.h"
 #include "past_rows.h"

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "best.h"
 #include "store_inside.h"
 
 enum statement {

@@ -1,7 +1,8 @@
 #ifndef METRIC_ROWS_H
 #define METRIC_ROWS_H
-#include "best.h"
 #include "store.h"
+
+struct best;
 
 /* What rounds were measured by, beyond their rows, which must be there; and which models of a job were the best. */
 #define METRIC_ROWS_MAX 64 /* of a round */

@@ -1,5 +1,9 @@
 #include "schedule_rows.h"
 
+#include "job.h"
+#include "schedule_state.h"
+#include "store.h"
+
 void
 schedule_rows_step(struct schedule_state *c, const struct job_spec *spec,
     const struct store_round *row, const uint8_t measured_base[32], struct schedule_turn *out)

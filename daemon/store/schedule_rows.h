@@ -1,7 +1,10 @@
 #ifndef SCHEDULE_ROWS_H
 #define SCHEDULE_ROWS_H
-#include "schedule_state.h"
 #include "store.h"
+
+struct job_spec;
+struct schedule_state;
+struct schedule_turn;
 
 /* A job's schedule (round/policy/schedule_state.h) from the rows of its rounds. */
 

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "bytes.h"
+#include "err.h"
+#include "store.h"
 
 void
 tempo_deinit(struct tempo *t)

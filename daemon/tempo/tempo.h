@@ -2,8 +2,10 @@
 #define TEMPO_H
 #include <stdbool.h>
 
-#include "store.h"
 #include "throughput.h"
+
+struct store_db;
+struct store_round;
 
 /*
  * How fast a job's devices are, and how many steps their tasks have: the memory of one job whose tasks are sized by that

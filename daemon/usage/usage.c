@@ -8,9 +8,11 @@
 #include <sys/statvfs.h>
 
 #include "archive.h"
+#include "config.h"
 #include "engine.h"
 #include "log.h"
 #include "report.h"
+#include "shared.h"
 #include "spool.h"
 
 /* Bytes and number of the files of a folder; one that is not there has none. */

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "net_spec.h"
 #include "num.h"
 
 #define READ_AHEAD (128u << 10) /* bytes, the kernel's habit */

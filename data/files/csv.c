@@ -6,6 +6,7 @@
 
 #include "csv_field.h"
 #include "csv_row.h"
+#include "net_spec.h"
 #include "num.h"
 #include "numbering.h"
 

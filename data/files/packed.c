@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bytes.h"
+#include "net_spec.h"
 #include "shown.h"
 
 #define MAGIC "RVP1"

@@ -8,6 +8,7 @@
 #include "idx.h"
 #include "npy.h"
 #include "packed.h"
+#include "shard.h"
 #include "text.h"
 
 /* What is known of all examples, and which of them are kept. */

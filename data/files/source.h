@@ -1,8 +1,8 @@
 #ifndef SOURCE_H
 #define SOURCE_H
 #include "csv.h"
-#include "data_source.h"
-#include "shard.h"
+
+struct shard;
 
 /*
  * The one door to files of examples: what [data NAME] names, on the coordinator, on devices and for `rivulet train`. Files are regular

@@ -3,6 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dataset.h"
+#include "err.h"
+#include "file.h"
+#include "shard.h"
 #include "text_file.h"
 #include "unpack.h"
 

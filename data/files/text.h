@@ -1,8 +1,10 @@
 #ifndef TEXT_H
 #define TEXT_H
-#include "dataset.h"
 #include "numbering.h"
-#include "shard.h"
+
+struct dataset;
+struct file_map;
+struct shard;
 
 /*
  * Text as tokens: its bytes, or the words of a vocabulary. Examples are windows of tokens that follow each other, their targets the

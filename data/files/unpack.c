@@ -6,6 +6,7 @@
 #define ZLIB_CONST
 #include <zlib.h>
 
+#include "buf.h"
 #include "dataset.h"
 #include "text_file.h"
 

@@ -4,8 +4,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "buf.h"
 #include "err.h"
+
+struct buf;
 
 /*
  * The bytes of a data set file in order, unpacked on the way if they are gzip (one member or several). The

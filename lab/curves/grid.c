@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "buf.h"
+
 #define VALUE_MAX 4096 /* bytes of one value's text */
 
 void

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "json.h"
 #include "states.h"
 
 #define METRICS "metrics/"

@@ -1,8 +1,9 @@
 #ifndef SCALARS_H
 #define SCALARS_H
 #include <stdbool.h>
+#include <stddef.h>
 
-#include "json.h"
+struct json;
 
 /*
  * The numbers of a ROUND of the API, each by a tag: "loss/train", "accuracy/train", "loss/eval", "accuracy/eval", "f1/eval", ...,

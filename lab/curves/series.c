@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "err.h"
+#include "json.h"
 #include "states.h"
 
 static const char *const axes[] = {

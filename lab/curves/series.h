@@ -1,5 +1,6 @@
 #ifndef SERIES_H
 #define SERIES_H
+#include "err.h"
 #include "scalars.h"
 
 /*

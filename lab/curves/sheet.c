@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "buf.h"
+#include "err.h"
+#include "json.h"
 #include "shown.h"
 
 static const struct {

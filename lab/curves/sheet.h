@@ -1,6 +1,7 @@
 #ifndef SHEET_H
 #define SHEET_H
 #include "buf.h"
+#include "err.h"
 #include "scalars.h"
 
 /*

@@ -7,6 +7,7 @@
 #include "bytes.h"
 #include "exact.h"
 #include "hash.h"
+#include "prng.h"
 
 /* What is drawn of a device: each has numbers of its own. */
 enum stream { STREAM_SPEED, STREAM_PRESENCE, STREAM_FAILURE, STREAMS };

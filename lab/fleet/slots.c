@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "companion.h"
+#include "companions.h"
 #include "file.h"
 #include "nursery.h"
 

@@ -1,5 +1,8 @@
 #ifndef SLOTS_H
 #define SLOTS_H
+#include "companions.h"
+#include "settings.h"
+#include "spawner.h"
 #include "trainer.h"
 
 /*

@@ -3,14 +3,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "buf.h"
 #include "cmd.h"
 #include "data.h"
 #include "file.h"
 #include "identity.h"
 #include "inputs_file.h"
+#include "job.h"
+#include "json.h"
 #include "modelfile.h"
 #include "network.h"
 #include "num.h"
+#include "option.h"
 #include "options.h"
 #include "print.h"
 #include "train.h"

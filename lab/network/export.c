@@ -1,5 +1,7 @@
 #include "export.h"
 
+#include "buf.h"
+#include "err.h"
 #include "file.h"
 #include "network.h"
 #include "onnx.h"

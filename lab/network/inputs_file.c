@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "npy.h"
+#include "recipe.h"
 #include "tensors.h"
 
 static size_t

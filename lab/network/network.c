@@ -3,6 +3,8 @@
 #include <stdlib.h>
 
 #include "file.h"
+#include "job.h"
+#include "json.h"
 #include "kernel_choice.h"
 #include "preset.h"
 #include "take.h"

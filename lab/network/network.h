@@ -1,7 +1,8 @@
 #ifndef NETWORK_H
 #define NETWORK_H
-#include "job.h"
 #include "net.h"
+
+struct job_spec;
 
 /* A job's network on this machine alone: from a job document and a model file. Calls block on the disk. */
 

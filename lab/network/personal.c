@@ -9,6 +9,7 @@
 
 #include "cache.h"
 #include "cmd.h"
+#include "err.h"
 #include "file.h"
 #include "hash.h"
 #include "hex.h"
@@ -17,6 +18,7 @@
 #include "kept.h"
 #include "model_head.h"
 #include "network.h"
+#include "option.h"
 #include "options.h"
 #include "preset.h"
 #include "print.h"

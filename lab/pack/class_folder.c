@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "bytes.h"
+#include "net_spec.h"
 #include "packed.h"
 #include "shown.h"
 

@@ -6,12 +6,20 @@
 #include <unistd.h>
 
 #include "admin.h"
+#include "array.h"
 #include "cmd.h"
+#include "csv.h"
+#include "data_source.h"
+#include "dataset.h"
+#include "err.h"
 #include "hex.h"
+#include "json.h"
 #include "num.h"
 #include "options.h"
 #include "pack.h"
+#include "packed.h"
 #include "print.h"
+#include "session.h"
 
 #define SIDE_MAX 4096 /* pixels of an example */
 #define CLASSES_SHOWN 12

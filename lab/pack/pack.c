@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "csv.h"
 #include "decoder.h"
+#include "err.h"
 #include "file.h"
 #include "packed_file.h"
 

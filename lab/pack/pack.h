@@ -1,8 +1,9 @@
 #ifndef PACK_H
 #define PACK_H
-#include "csv.h"
 #include "image.h"
-#include "packed.h"
+
+struct csv_form;
+struct packed;
 
 /*
  * Packed data sets (packed.h): made of a folder of pictures or of a table, and looked at.

@@ -7,9 +7,12 @@
 #include <unistd.h>
 
 #include "body.h"
+#include "dataset.h"
 #include "file.h"
 #include "modelfile.h"
+#include "net.h"
 #include "network.h"
+#include "population.h"
 #include "server_step.h"
 #include "tensors.h"
 #include "tls.h"

@@ -4,9 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "admin.h"
 #include "allowance.h"
 #include "hash.h"
 #include "hex.h"
+#include "json.h"
 #include "transport.h"
 
 /* --- the fleet */

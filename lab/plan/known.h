@@ -1,8 +1,9 @@
 #ifndef KNOWN_H
 #define KNOWN_H
-#include "admin.h"
 #include "job.h"
 #include "profile.h"
+
+struct cmd_admin;
 
 /* A coordinator's devices, as it has seen them. Calls block on the network. */
 #define PLAN_MEASURED_MAX 3

@@ -3,9 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "admin.h"
 #include "cmd.h"
+#include "err.h"
 #include "estimate.h"
 #include "num.h"
+#include "option.h"
+#include "options.h"
 #include "preset.h"
 #include "print.h"
 #include "statement.h"

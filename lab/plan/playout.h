@@ -1,7 +1,5 @@
 #ifndef PLAYOUT_H
 #define PLAYOUT_H
-#include "job.h"
-#include "population.h"
 #include "settings.h"
 
 /*

@@ -6,6 +6,7 @@
 
 #include "print.h"
 #include "profile.h"
+#include "tensor.h"
 #include "training.h"
 
 #define LINES_SHOWN 16 /* of what a coordinator has to say */

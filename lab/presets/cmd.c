@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "err.h"
 #include "net.h"
 #include "num.h"
+#include "option.h"
 #include "options.h"
 #include "preset.h"
 #include "print.h"

@@ -1,6 +1,5 @@
 #ifndef MAKER_H
 #define MAKER_H
-#include "json.h"
 #include "preset.h"
 
 /* Builds a list of layers. Nothing fails before the end: what has no memory is missing, and json_print or preset_model says so. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "buf.h"
 #include "job.h"
 #include "maker.h"
 #include "sequence.h"

@@ -8,6 +8,7 @@
 #include "file.h"
 #include "hash.h"
 #include "num.h"
+#include "option.h"
 #include "options.h"
 #include "output.h"
 #include "preset.h"

@@ -5,6 +5,7 @@
 
 #include "choice.h"
 #include "late.h"
+#include "population.h"
 #include "prng.h"
 
 #define NOWHERE UINT32_MAX

@@ -1,8 +1,8 @@
 #ifndef CROWD_H
 #define CROWD_H
-#include "population.h"
-#include "prng.h"
 #include "throughput.h"
+
+struct prng;
 
 /*
  * The devices as the coordinator knows them: who waits for a task, and who had one in the round that is open. A round's opening is the

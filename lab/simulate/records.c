@@ -5,6 +5,9 @@
 
 #include "bytes.h"
 #include "chain.h"
+#include "err.h"
+#include "manifest.h"
+#include "profile.h"
 
 static enum err
 take_entry(struct simulate_entry *out, const struct record_detail *d, struct why *why)

@@ -1,7 +1,8 @@
 #ifndef RECORDS_H
 #define RECORDS_H
 #include "history.h"
-#include "profile.h"
+
+struct fleet_profiles;
 
 /* What the records of a coordinator say of one job's rounds: a directory that `rivulet verify fetch` made, checked as `rivulet verify`
  * does it. Blocks on the disk. */

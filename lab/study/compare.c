@@ -7,9 +7,11 @@
 
 #include "axis.h"
 #include "cmd.h"
+#include "json.h"
 #include "print.h"
 #include "rounds.h"
 #include "screen.h"
+#include "session.h"
 #include "shown.h"
 
 #define PLACES 10 /* lines of the table of values, or a few more */

@@ -10,7 +10,9 @@
 #include "board.h"
 #include "cmd.h"
 #include "contact.h"
+#include "json.h"
 #include "print.h"
+#include "session.h"
 #include "sheet.h"
 
 #define POLL_US 500000

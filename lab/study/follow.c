@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include "contact.h"
+#include "json.h"
 #include "print.h"
+#include "session.h"
 #include "states.h"
 
 #define POLL_US 200000

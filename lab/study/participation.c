@@ -1,9 +1,13 @@
 #include "participation.h"
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "admin.h"
 #include "cmd.h"
+#include "json.h"
 #include "print.h"
 
 /* --- a job */

@@ -1,6 +1,7 @@
 #ifndef PARTICIPATION_H
 #define PARTICIPATION_H
-#include "admin.h"
+
+struct json;
 
 /* Who took part: which devices a job's reports came from, by their speed; and the fleet as a coordinator has seen it. */
 

@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "json.h"
+#include "session.h"
+
 #define PAGE 1000
 
 enum err

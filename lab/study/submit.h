@@ -1,6 +1,8 @@
 #ifndef SUBMIT_H
 #define SUBMIT_H
-#include "admin.h"
+#include <stddef.h>
+
+struct json;
 
 /* `rivulet job submit`. */
 int cmd_submit_main(int argc, char **argv);

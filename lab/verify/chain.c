@@ -5,11 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "buf.h"
 #include "bytes.h"
 #include "file.h"
 #include "hash.h"
 #include "hex.h"
+#include "json.h"
+#include "record_json.h"
 #include "sign.h"
+#include "x509.h"
 
 #define PEM_MAX 65536
 #define BEGIN "-----BEGIN CERTIFICATE-----"

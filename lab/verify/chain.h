@@ -4,7 +4,8 @@
 
 #include "record_event.h"
 #include "record_json.h"
-#include "x509.h"
+
+struct buf;
 
 /* Reads a directory that `rivulet verify fetch` made (FORMAT.md, "Audit entries") entry by entry, checking each before it is
  * shown. Memory: one entry with its details. Nothing is trusted but the CA. */

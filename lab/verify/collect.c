@@ -12,6 +12,9 @@
 #include "file.h"
 #include "hex.h"
 #include "history.h"
+#include "json.h"
+#include "manifest.h"
+#include "session.h"
 
 #define MODEL_MAX ((uint64_t)1 << 40)
 #define PIECE_MAX (16u << 20) /* of a delta, in one answer */

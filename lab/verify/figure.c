@@ -3,8 +3,14 @@
 #include <math.h>
 #include <string.h>
 
+#include "chain.h"
+#include "err.h"
 #include "hex.h"
+#include "history.h"
+#include "json.h"
+#include "manifest.h"
 #include "messages.h"
+#include "record_json.h"
 
 /* Null and what is absent are no number. */
 static double

@@ -1,6 +1,7 @@
 #ifndef FIGURE_H
 #define FIGURE_H
 #include "history.h"
+#include "manifest.h"
 
 /* What a program of a named evaluator said of a model (the entry before that of its round): the evaluator's word, signed, and not the
  * coordinator's. */

@@ -6,11 +6,16 @@
 #include <string.h>
 
 #include "bytes.h"
+#include "err.h"
 #include "figure.h"
 #include "guards.h"
 #include "hex.h"
+#include "job.h"
+#include "json.h"
+#include "late.h"
 #include "override.h"
 #include "sign.h"
+#include "task_kind.h"
 
 /* --- the record of a round */
 

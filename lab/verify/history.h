@@ -1,11 +1,10 @@
 #ifndef HISTORY_H
 #define HISTORY_H
 #include "chain.h"
-#include "hash.h"
 #include "job.h"
 #include "key.h"
-#include "late.h"
-#include "manifest.h"
+
+struct buf;
 
 /* What a good chain tells, and whether it makes sense: jobs with their documents, the keys and names of devices, and rounds that
  * follow from each other. Fed entry by entry; memory grows with jobs, rounds and devices, not with deltas. */

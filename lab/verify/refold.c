@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "buf.h"
+#include "err.h"
 #include "file.h"
 #include "fold_tile.h"
 #include "hex.h"

@@ -2,10 +2,12 @@
 
 #include <stdlib.h>
 
+#include "backend.h"
 #include "cpu_dense.h"
 #include "cpu_norms.h"
 #include "cpu_sequence.h"
 #include "cpu_spatial.h"
+#include "net_spec.h"
 
 static void *
 allocate(size_t bytes)

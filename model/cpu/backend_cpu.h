@@ -1,6 +1,5 @@
 #ifndef BACKEND_CPU_H
 #define BACKEND_CPU_H
-#include "backend.h"
 
 /* The reference for all others: the same bits on every machine (gemm.h). */
 extern const struct backend backend_cpu;

@@ -1,9 +1,12 @@
 #include "cpu_dense.h"
 
+#include "backend.h"
 #include "cpu.h"
 #include "curves.h"
 #include "elements.h"
 #include "lanes.h"
+#include "layer.h"
+#include "operands.h"
 #include "runs.h"
 
 /* dy times the slope, worked out from y or from x. */

@@ -1,6 +1,5 @@
 #ifndef CPU_DENSE_H
 #define CPU_DENSE_H
-#include "operands.h"
 
 /* Layers that work on vectors, tables and single elements. */
 

@@ -2,10 +2,14 @@
 
 #include <string.h>
 
+#include "backend.h"
 #include "cpu.h"
 #include "draw.h"
 #include "elements.h"
 #include "lanes.h"
+#include "layer.h"
+#include "net_spec.h"
+#include "operands.h"
 #include "runs.h"
 #include "team.h"
 

@@ -2,6 +2,10 @@
 
 #include <string.h>
 
+#include "backend.h"
+#include "err.h"
+#include "layer.h"
+#include "operands.h"
 #include "runs.h"
 
 /* The net's input holds whole numbers below the vocabulary: net/run.c has looked. */

@@ -1,9 +1,13 @@
 #include "cpu_dense.h"
 
+#include <stdint.h>
 #include <string.h>
 
+#include "backend.h"
 #include "cpu.h"
 #include "elements.h"
+#include "layer.h"
+#include "operands.h"
 #include "runs.h"
 
 /* How concat walks: so many pieces one after the other, of which input i has `width` floats each. */

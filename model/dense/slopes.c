@@ -1,7 +1,13 @@
 #include "cpu.h"
+
+#include <stdbool.h>
+
+#include "backend.h"
 #include "cpu_dense.h"
 #include "curves.h"
 #include "lanes.h"
+#include "layer.h"
+#include "operands.h"
 #include "team.h"
 
 /* LeakyReLU and ELU: curves with a number of the layer's own; the slope is told from y, whose sign is that of x. And the product with such

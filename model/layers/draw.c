@@ -1,5 +1,7 @@
 #include "draw.h"
 
+#include "prng.h"
+
 struct place {
 	uint32_t key[2], counter[4];
 };

@@ -3,8 +3,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "prng.h"
-
 /*
  * Where the randomness inside a step comes from: one generator, number after number, so that a pass depends on all that was drawn before;
  * or a number's place, so that it does not matter who works out which part of a step, in which order, and how often.

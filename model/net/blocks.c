@@ -1,5 +1,8 @@
 #include "blocks.h"
 
+#include "layer.h"
+#include "net_spec.h"
+
 void
 blocks_cuts(const struct blocks_in *in, bool *cut)
 {

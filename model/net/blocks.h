@@ -1,6 +1,7 @@
 #ifndef BLOCKS_H
 #define BLOCKS_H
-#include "layer.h"
+#include <stdbool.h>
+#include <stddef.h>
 
 /*
  * Where a network falls into blocks, each of which the way back works out again from the one tensor that came into it: cuts are where

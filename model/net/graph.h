@@ -2,6 +2,7 @@
 #define GRAPH_H
 #include "backend.h"
 #include "net.h"
+#include "tensor.h"
 
 /* The layers of a net, checked against each other, with their parameters: the whole of a description, or layers [first, last) of it. Of a
  * part's other settings its rules count. */

@@ -1,6 +1,10 @@
 #include "init.h"
 
 #include <math.h>
+#include <stdbool.h>
+
+#include "layer.h"
+#include "net_spec.h"
 
 static double
 bound(enum layer_init how, size_t fan_in, size_t fan_out)

@@ -1,7 +1,9 @@
 #ifndef INIT_H
 #define INIT_H
-#include "layer.h"
 #include "prng.h"
+
+struct layer_param;
+struct layer_spec;
 
 /*
  * A parameter's first elements, from one stream of a seed, as many at a time as one likes: the same bits on every machine. What a layer's

@@ -3,9 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net_spec.h"
 #include "recipe.h"
-#include "tensor.h"
 
 /*
  * A network: parameters, forward, backward. Built from a net_spec; layouts follow PyTorch (linear weight

@@ -1,6 +1,5 @@
 #ifndef NET_INSIDE_H
 #define NET_INSIDE_H
-#include "gemm.h"
 #include "graph.h"
 #include "loss.h"
 #include "net.h"

@@ -1,10 +1,14 @@
 #include "cpu_norms.h"
 
 #include <math.h>
+#include <stdint.h>
 
+#include "backend.h"
 #include "cpu.h"
 #include "lanes.h"
+#include "layer.h"
 #include "norm_sums.h"
+#include "operands.h"
 #include "runs.h"
 #include "team.h"
 

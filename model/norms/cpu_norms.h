@@ -1,6 +1,5 @@
 #ifndef CPU_NORMS_H
 #define CPU_NORMS_H
-#include "operands.h"
 
 /* groupnorm; layernorm and rmsnorm. */
 extern const struct backend_layer norm_group_passes, norm_row_passes;

@@ -1,10 +1,15 @@
 #include "cpu_norms.h"
 
+#include <stdint.h>
 #include <string.h>
 
+#include "backend.h"
 #include "cpu.h"
 #include "lanes.h"
+#include "layer.h"
+#include "net_spec.h"
 #include "norm_sums.h"
+#include "operands.h"
 #include "team.h"
 
 /*

@@ -1,6 +1,5 @@
 #ifndef CPU_SEQUENCE_H
 #define CPU_SEQUENCE_H
-#include "operands.h"
 
 /* Layers over steps. */
 

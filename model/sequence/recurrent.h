@@ -1,6 +1,7 @@
 #ifndef RECURRENT_H
 #define RECURRENT_H
-#include "operands.h"
+#include <stdbool.h>
+#include <stddef.h>
 
 /*
  * Recurrent layers on top of each other, each over all steps before the next. Arrays are [example][step][...]. With the gates' weights

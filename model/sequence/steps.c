@@ -1,8 +1,14 @@
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
+#include "backend.h"
 #include "cpu.h"
 #include "cpu_sequence.h"
+#include "err.h"
+#include "layer.h"
+#include "net_spec.h"
+#include "operands.h"
 #include "runs.h"
 
 /* Sequences turned round, and one row made of all steps. Arrays are [example][step][width]. */

@@ -1,6 +1,5 @@
 #ifndef CONV_DENSE_H
 #define CONV_DENSE_H
-#include "gemm.h"
 #include "operands.h"
 
 /*

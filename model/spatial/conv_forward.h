@@ -1,6 +1,12 @@
 #ifndef CONV_FORWARD_H
 #define CONV_FORWARD_H
-#include "operands.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct backend_pass;
+struct layer;
+struct team;
 
 /*
  * The forward pass of a convolution without groups. Input channels are laid out under the outputs in slabs; each slab's products are a sum

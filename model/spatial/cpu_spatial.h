@@ -1,6 +1,5 @@
 #ifndef CPU_SPATIAL_H
 #define CPU_SPATIAL_H
-#include "operands.h"
 
 /* Layers over channels of height and width. */
 

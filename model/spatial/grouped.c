@@ -2,10 +2,14 @@
 
 #include <string.h>
 
+#include "backend.h"
 #include "gemm.h"
 #include "lanes.h"
+#include "layer.h"
+#include "net_spec.h"
 #include "norm_sums.h"
 #include "num.h"
+#include "operands.h"
 #include "planes.h"
 #include "team.h"
 

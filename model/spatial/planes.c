@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "cpu.h"
+#include "layer.h"
+#include "net_spec.h"
 #include "num.h"
 
 bool

@@ -1,6 +1,10 @@
 #ifndef PLANES_H
 #define PLANES_H
-#include "layer.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct layer;
 
 /*
  * Channels of a convolution in planes with zeros around them, such that what lies under each element of the kernel is the plane from

@@ -1,9 +1,14 @@
 #include "cpu_spatial.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
+#include "backend.h"
+#include "layer.h"
+#include "net_spec.h"
 #include "norm_sums.h"
+#include "operands.h"
 #include "team.h"
 
 static bool

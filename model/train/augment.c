@@ -2,7 +2,9 @@
 
 #include <string.h>
 
+#include "draw.h"
 #include "prng.h"
+#include "recipe.h"
 
 /* Of the sum of eight bytes. */
 #define NOISE_MEAN 1020.0f

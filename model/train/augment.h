@@ -1,7 +1,9 @@
 #ifndef AUGMENT_H
 #define AUGMENT_H
-#include "draw.h"
-#include "recipe.h"
+#include <stdint.h>
+
+struct augment_spec;
+struct draw;
 
 /*
  * Training examples changed at random, before they are normalised: mirrored, shifted (Krizhevsky, 2009, pads and crops likewise), with

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "augment.h"
+#include "dataset.h"
 #include "draw.h"
 #include "num.h"
 

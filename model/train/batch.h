@@ -1,7 +1,8 @@
 #ifndef BATCH_H
 #define BATCH_H
-#include "dataset.h"
 #include "net.h"
+
+struct dataset;
 
 /* Room for one batch in the form that net.h takes, and its filling from a data set. */
 struct batch {

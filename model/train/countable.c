@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "dataset.h"
 #include "train.h"
 
 /* The labels of a text are its tokens. Short of memory it says that they count: training will say what is wrong. */

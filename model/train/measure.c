@@ -3,6 +3,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "counts.h"
+#include "dataset.h"
+#include "tensor.h"
+#include "train.h"
 #include "worker.h"
 
 #define SHARES 16

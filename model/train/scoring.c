@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "counts.h"
 #include "loss.h"
 
 /* How many outputs go before the label's. */

@@ -1,7 +1,9 @@
 #ifndef SCORING_H
 #define SCORING_H
-#include "counts.h"
-#include "net.h"
+#include <stddef.h>
+#include <stdint.h>
+
+struct counts;
 
 /*
  * Counts what a network's outputs say of a batch: the figures' counts (wire/figures). Single IEEE operations only, so that two machines

@@ -6,9 +6,12 @@
 
 #include "batch.h"
 #include "clock.h"
+#include "counts.h"
+#include "dataset.h"
 #include "draw.h"
 #include "prng.h"
 #include "scoring.h"
+#include "tensor.h"
 #include "training.h"
 
 /* Streams of a device's seed. */

@@ -1,8 +1,8 @@
 #ifndef TRAIN_H
 #define TRAIN_H
-#include "counts.h"
-#include "dataset.h"
 #include "net.h"
+
+struct dataset;
 
 /*
  * Local training and evaluation over a data set. Deterministic for epochs and steps: the order of examples and dropout

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "job.h"
+
 double
 late_weight(const struct staleness_spec *spec, uint64_t t)
 {

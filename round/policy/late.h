@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "job.h"
+struct staleness_spec;
 
 /* Deltas that are folded in another round than their task's: what they count, which are of no more use, and whose turn it is. Pure. */
 

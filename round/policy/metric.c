@@ -3,6 +3,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "err.h"
+#include "job.h"
+
 static int
 by_weight(const void *a, const void *b)
 {

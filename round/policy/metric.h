@@ -2,8 +2,9 @@
 #define METRIC_H
 #include <stddef.h>
 
-#include "job.h"
 #include "messages.h"
+
+struct job_spec;
 
 /*
  * The metric of a round's base from what its devices report of it (evaluate.by: devices). Where no device may be hostile it is

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "job.h"
 #include "metric.h"
 #include "training.h"
 

@@ -1,5 +1,6 @@
 #include "round.h"
 #include "fault.h"
+#include "job.h"
 
 #include <math.h>
 #include <stddef.h>

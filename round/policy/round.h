@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "job.h"
+struct job_spec;
 
 /*
  * One job's round as a machine without I/O, clock or memory of devices: it counts. Who drives it tells it what happened (round_step),

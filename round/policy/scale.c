@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "job.h"
+
 struct scale
 scale_start(void)
 {

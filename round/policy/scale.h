@@ -1,6 +1,8 @@
 #ifndef SCALE_H
 #define SCALE_H
-#include "job.h"
+#include <stdint.h>
+
+struct scale_spec;
 
 /*
  * The server's rate after the number of reports (Goyal et al. 2017: k times the batch, k times the rate, with a warm-up; the

@@ -2,6 +2,7 @@
 
 #include "capabilities.h"
 #include "fuzz.h"
+#include "json.h"
 
 static void
 check_names(const message_name *names, size_t count)

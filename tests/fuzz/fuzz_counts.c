@@ -1,5 +1,7 @@
 /* The counts of a report. The first byte picks what the job asks for, the rest is the report's text: what is taken is within its
  * classes, adds up, encodes, and its encoding is taken for the same. */
+#include "buf.h"
+#include "counts.h"
 #include "fuzz.h"
 #include "messages.h"
 

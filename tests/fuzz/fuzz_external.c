@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "after_file.h"
+#include "counts.h"
 #include "fuzz.h"
 #include "report_file.h"
 #include "scratch.h"

@@ -2,6 +2,7 @@
 
 #include "fuzz.h"
 #include "idx.h"
+#include "net_spec.h"
 
 static size_t
 row_bytes(const struct dataset *d)

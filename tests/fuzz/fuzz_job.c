@@ -1,6 +1,9 @@
 /* A job that is accepted makes a task that a device can read, and a network within its limits. */
 
+#include "buf.h"
+#include "err.h"
 #include "fuzz_network.h"
+#include "job.h"
 #include "messages.h"
 
 int

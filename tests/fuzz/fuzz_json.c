@@ -1,5 +1,7 @@
 /* What was parsed prints as a text that parses to the same print. */
 
+#include "buf.h"
+#include "err.h"
 #include "fuzz.h"
 #include "json.h"
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "fuzz.h"
+#include "json.h"
 #include "print.h"
 
 static const char *const keys[] = {"device", "name", "state", "uses", "last_contact", "bytes"};

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "manifest.h"
+#include "task_kind.h"
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

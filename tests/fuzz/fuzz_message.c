@@ -3,6 +3,7 @@
  * same encoding.
  */
 
+#include "buf.h"
 #include "fuzz.h"
 #include "messages.h"
 

@@ -1,5 +1,6 @@
 /* A model file. What parses must print a header that parses to the same table. */
 
+#include "buf.h"
 #include "fuzz.h"
 #include "modelfile.h"
 

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "fuzz.h"
+#include "net_spec.h"
 #include "npy.h"
 
 static void

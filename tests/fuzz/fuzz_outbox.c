@@ -2,6 +2,7 @@
  * task is taken from the manifest, so that everything behind it is reached. */
 #include "fuzz.h"
 #include "hex.h"
+#include "key.h"
 #include "outbox.h"
 #include "scratch.h"
 

@@ -1,6 +1,8 @@
 /* A change of a job's terms that is taken is written as text that says the same, and what a job is then run by is within its document's
  * bounds. */
+#include "buf.h"
 #include "fuzz.h"
+#include "job.h"
 #include "json.h"
 #include "override.h"
 

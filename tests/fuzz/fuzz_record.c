@@ -1,6 +1,7 @@
 /* An entry of the audit chain, and a detail in JSON. What decodes must encode to the same again. */
 
 #include "fuzz.h"
+#include "json.h"
 #include "record_json.h"
 
 static void

@@ -3,6 +3,8 @@
 
 #include "fuzz.h"
 #include "history.h"
+#include "job.h"
+#include "json.h"
 
 #define DETAILS_MAX 8
 

@@ -11,6 +11,7 @@
 #include "codec.h"
 #include "cpu.h"
 #include "delta_file.h"
+#include "job.h"
 #include "prng.h"
 #include "rule.h"
 

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "base64.h"
+#include "buf.h"
 #include "codec.h"
 #include "file.h"
 #include "hex.h"

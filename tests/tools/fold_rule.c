@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "job.h"
+#include "recipe.h"
 #include "rule.h"
 
 #define ELEMENTS_MAX RULE_TILE

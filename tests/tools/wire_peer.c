@@ -22,6 +22,7 @@
 #include <time.h>
 
 #include "../unit/fleet.h"
+#include "buf.h"
 #include "codec.h"
 #include "faults.h"
 #include "hex.h"

@@ -16,9 +16,15 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "config.h"
 #include "conn_inside.h"
+#include "hash.h"
+#include "json.h"
 #include "log.h"
+#include "pace.h"
 #include "routes.h"
+#include "services.h"
+#include "shared.h"
 #include "worker.h"
 
 struct bench {

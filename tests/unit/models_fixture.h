@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "buf.h"
 #include "file.h"
 #include "hex.h"
 #include "modelfile.h"

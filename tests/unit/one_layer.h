@@ -1,6 +1,7 @@
 #ifndef ONE_LAYER_H
 #define ONE_LAYER_H
 #include "net_trial.h"
+#include "tensor.h"
 
 /* One layer between others, with everything that goes in, and the sums of model/ARITHMETIC.md in plain loops. */
 #define N 3 /* examples */

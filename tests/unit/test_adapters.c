@@ -9,6 +9,7 @@
 
 #include "net_trial.h"
 #include "take.h"
+#include "tensor.h"
 
 #define WORDS "\"window\": 5"
 #define FLAT "\"shape\": [6]"

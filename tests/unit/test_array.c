@@ -12,9 +12,11 @@
 #include <unistd.h>
 
 #include "data_source.h"
+#include "dataset.h"
 #include "flush.h"
 #include "idx.h"
 #include "npy.h"
+#include "shard.h"
 #include "source.h"
 
 /* Arrays of all types, of IDX and NPY files, in memory and mapped. */

@@ -7,7 +7,9 @@
 
 #include "audit.h"
 #include "audit_rows.h"
+#include "buf.h"
 #include "coordinator_fixture.h"
+#include "job.h"
 #include "json.h"
 #include "record.h"
 #include "sign.h"

@@ -1,5 +1,6 @@
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -10,6 +11,8 @@
 #include <string.h>
 
 #include "augment.h"
+#include "draw.h"
+#include "recipe.h"
 
 enum { CHANNELS = 2, HEIGHT = 5, WIDTH = 7, PLANE = HEIGHT * WIDTH, ALL = CHANNELS * PLANE };
 

@@ -15,9 +15,11 @@
 
 #include "audit_rows.h"
 #include "backup.h"
+#include "buf.h"
 #include "check.h"
 #include "coordinator_fixture.h"
 #include "incarnation.h"
+#include "job.h"
 #include "list.h"
 #include "restore.h"
 

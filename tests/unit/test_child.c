@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "backoff.h"
+#include "buf.h"
 #include "child.h"
 #include "nursery.h"
 

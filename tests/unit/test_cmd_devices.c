@@ -10,7 +10,9 @@
 
 #include <cmocka.h>
 
+#include "buf.h"
 #include "devices.h"
+#include "json.h"
 
 static struct json *
 parse(const char *text)

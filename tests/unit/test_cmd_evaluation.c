@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "buf.h"
 #include "evaluation.h"
 #include "job.h"
 

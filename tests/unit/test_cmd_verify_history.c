@@ -13,7 +13,11 @@
 #include "guards.h"
 #include "hex.h"
 #include "history.h"
+#include "job.h"
+#include "json.h"
+#include "manifest.h"
 #include "sign.h"
+#include "task_kind.h"
 
 /* What a chain of good entries may still say that makes no sense. Entries are made here without a chain around them. */
 

@@ -8,6 +8,7 @@
 
 #include "costs.h"
 #include "net_trial.h"
+#include "tensor.h"
 
 #define PICTURE "\"shape\": [3, 12, 12], \"classes\": 5"
 #define RESIDUAL \

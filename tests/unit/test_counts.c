@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "buf.h"
+#include "counts.h"
 #include "messages.h"
 
 static const struct figure_set all_of_two = {

@@ -12,6 +12,7 @@
 
 #include "data.h"
 #include "file.h"
+#include "json.h"
 
 static char dir[64];
 

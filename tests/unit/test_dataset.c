@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "dataset.h"
+#include "recipe.h"
 
 static void
 subset(void **state)

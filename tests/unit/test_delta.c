@@ -15,8 +15,10 @@
 #include "hex.h"
 #include "key.h"
 #include "merkle.h"
+#include "messages.h"
 #include "prng.h"
 #include "sign.h"
+#include "task_kind.h"
 #include "training.h"
 
 /* More than one chunk of f32, and no whole number of them. */

@@ -21,6 +21,7 @@
 #include "hex.h"
 #include "merkle.h"
 #include "prng.h"
+#include "problem.h"
 #include "verified.h"
 
 /* Two whole chunks and a piece: three leaves. */

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "buf.h"
 #include "grid.h"
 
 static const char base[] =

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include <dirent.h>
 
+#include "codec.h"
 #include "engine_fixture.h"
 #include "hash.h"
 

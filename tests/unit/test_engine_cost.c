@@ -6,10 +6,14 @@
 
 #include <cmocka.h>
 
+#include "buf.h"
 #include "coordinator_fixture.h"
 #include "engine_inside.h"
 #include "hash.h"
+#include "job.h"
+#include "round.h"
 #include "store_inside.h"
+#include "view.h"
 
 static const char plain[] = JOB("plain", "\"goal\":1", "");
 static const char again[] = JOB("again", "\"goal\":1", "");

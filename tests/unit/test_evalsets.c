@@ -10,10 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "config.h"
+#include "data_source.h"
 #include "evalsets.h"
 #include "file.h"
 #include "job.h"
 #include "log.h"
+#include "shared.h"
 
 static struct config *
 config_of(const char *name)

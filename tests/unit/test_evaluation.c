@@ -6,7 +6,9 @@
 
 #include <cmocka.h>
 
+#include "buf.h"
 #include "coordinator_fixture.h"
+#include "job.h"
 
 #define TWO "\"goal\":2,\"quorum\":2"
 #define ONCE ",\"stop\":{\"rounds\":1}"

@@ -10,6 +10,10 @@
 
 #include "config.h"
 #include "exchange.h"
+#include "hash.h"
+#include "json.h"
+#include "services.h"
+#include "shared.h"
 #include "walks.h"
 
 #define ROWS 5000

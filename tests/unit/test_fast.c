@@ -11,6 +11,7 @@
 #include "gemm_inside.h"
 #include "net_trial.h"
 #include "team.h"
+#include "tensor.h"
 
 #define BATCH 26
 #ifdef __SANITIZE_THREAD__

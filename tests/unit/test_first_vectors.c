@@ -7,8 +7,11 @@
 #include <cmocka.h>
 #include <dirent.h>
 
+#include "buf.h"
 #include "coordinator_fixture.h"
 #include "engine_inside.h"
+#include "err.h"
+#include "job.h"
 #include "net.h"
 
 #define FOLDER "tests/vectors/first"

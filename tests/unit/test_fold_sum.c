@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "fold_sum.h"
+#include "job.h"
 #include "prng.h"
 #include "server_step.h"
 

@@ -12,6 +12,8 @@
 
 #include "fold_cost.h"
 #include "fold_tile.h"
+#include "job.h"
+#include "tensor.h"
 
 /* Two deltas held in memory. */
 struct deltas {

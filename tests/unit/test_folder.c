@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "coordinator_fixture.h"
+#include "difference.h"
 
 #define TWO "\"goal\":2,\"quorum\":2"
 static const char plain[] = JOB("plain", TWO, "");

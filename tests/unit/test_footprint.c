@@ -6,8 +6,11 @@
 
 #include <cmocka.h>
 
+#include "dataset.h"
 #include "footprint.h"
 #include "net_trial.h"
+#include "settings.h"
+#include "tensor.h"
 
 #define NET \
 	"{\"loss\": \"cross_entropy\", \"layers\": [{\"type\": \"conv2d\", \"out\": 16, " \

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "buf.h"
 #include "http.h"
 
 static void

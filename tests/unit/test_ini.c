@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "buf.h"
 #include "file.h"
 #include "guess.h"
 #include "ini.h"

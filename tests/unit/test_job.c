@@ -9,8 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "buf.h"
+#include "codec.h"
+#include "err.h"
 #include "job.h"
 #include "job_rows.h"
+#include "json.h"
+#include "tensor.h"
 
 #define HEX64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "codec.h"
 #include "job.h"
 
 #define VARIATES "\"control_variates\":{\"devices\":4}"

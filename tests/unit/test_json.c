@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "buf.h"
 #include "flush.h"
 #include "json.h"
 #include "json_scan.h"

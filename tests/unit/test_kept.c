@@ -12,7 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "codec_elements.h"
+#include "err.h"
 #include "file.h"
+#include "hash.h"
 #include "kept.h"
 
 #define COUNT 40001 /* more than one tile, and no whole number of them */

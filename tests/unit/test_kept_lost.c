@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <sys/stat.h>
 
+#include "events.h"
 #include "own_program.h"
 
 #define EVALUATES "echo '{\"evaluate\": {\"examples\": 10, \"loss\": 1}}' > report.json\n"

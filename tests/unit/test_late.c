@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "job.h"
 #include "late.h"
 
 /* Rounds from the newest: what each starts from and comes to, a letter each. */

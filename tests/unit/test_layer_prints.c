@@ -9,6 +9,7 @@
 
 #include "fingerprint.h"
 #include "net_trial.h"
+#include "tensor.h"
 
 #define BATCH 29
 #define STEPS 5

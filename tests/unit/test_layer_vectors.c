@@ -16,6 +16,7 @@
 #include "json.h"
 #include "net.h"
 #include "recipe.h"
+#include "tensor.h"
 
 #define FOLDER "tests/vectors/layers"
 #define TOLERANCE 2e-5 /* of the largest element of a tensor, */

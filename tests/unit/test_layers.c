@@ -10,6 +10,7 @@
 #include "codec.h"
 #include "draw.h"
 #include "net_trial.h"
+#include "tensor.h"
 
 #define BATCH 3
 #define STEP 2e-3f

@@ -9,8 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "counts.h"
 #include "dataset.h"
 #include "net_trial.h"
+#include "tensor.h"
 #include "train.h"
 
 #define COUNT 64

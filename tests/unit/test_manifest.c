@@ -11,6 +11,7 @@
 
 #include "flush.h"
 #include "manifest.h"
+#include "task_kind.h"
 #include "vector_file.h"
 
 /* Decodes from a place whose end is unreadable. */

@@ -7,9 +7,12 @@
 
 #include <cmocka.h>
 
+#include "dataset.h"
 #include "draw.h"
 #include "net_trial.h"
 #include "preset.h"
+#include "prng.h"
+#include "tensor.h"
 #include "train.h"
 
 #define BATCH 3

@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "buf.h"
+#include "codec.h"
 #include "job.h"
+#include "json.h"
 #include "messages_fixture.h"
 
 #define OTHER64 "fedcba9876543210fedcba9876543210" HEX32

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include <math.h>
 
+#include "job.h"
 #include "metric.h"
 #include "prng.h"
 

@@ -8,8 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "job.h"
 #include "metric.h"
 #include "prng.h"
+#include "recipe.h"
 
 /* A job of the built-in trainer that takes `epochs` passes in batches of 10. */
 static struct job_spec

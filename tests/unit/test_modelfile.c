@@ -10,9 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "buf.h"
 #include "file.h"
 #include "flush.h"
 #include "modelfile.h"
+#include "tensor.h"
 
 #define BASE "202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f"
 #define JOB "101112131415161718191a1b1c1d1e1f"

@@ -11,12 +11,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "buf.h"
+#include "codec.h"
+#include "difference.h"
 #include "engine_inside.h"
 #include "file.h"
 #include "hash.h"
 #include "hex.h"
+#include "job.h"
+#include "messages.h"
 #include "modelfile.h"
 #include "models_inside.h"
+#include "services.h"
 #include "steps.c"
 
 #define ELEMENTS 1000

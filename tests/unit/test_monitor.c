@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "codec.h"
 #include "coordinator_fixture.h"
 #include "metric.h"
 #include "metric_rows.h"

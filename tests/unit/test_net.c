@@ -13,6 +13,7 @@
 #include "net.h"
 #include "nets.h"
 #include "prng.h"
+#include "tensor.h"
 
 #define BATCH 3
 #define STEP 4e-3f

@@ -9,6 +9,7 @@
 
 #include "net.h"
 #include "nets.h"
+#include "tensor.h"
 
 static void
 initial(void **state)

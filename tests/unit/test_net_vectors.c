@@ -12,6 +12,7 @@
 #include "file.h"
 #include "net.h"
 #include "nets.h"
+#include "tensor.h"
 
 #define TOLERANCE 2e-5
 #define BATCH 4

@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "normalise.h"
+#include "rule.h"
+#include "tensor.h"
 
 #define ELEMENTS 8
 

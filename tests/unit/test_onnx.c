@@ -13,6 +13,7 @@
 #include "nets.h"
 #include "onnx.h"
 #include "protobuf.h"
+#include "tensor.h"
 
 /* Every kind of layer, and both nodes that go between a flat tensor and planes. tests/vectors/make_onnx.py makes the same. */
 struct tiny {

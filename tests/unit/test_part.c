@@ -13,6 +13,7 @@
 #include "net.h"
 #include "nets.h"
 #include "prng.h"
+#include "tensor.h"
 
 #define BATCH 5
 #define MICRO 3 /* batches of a step, the last one smaller */

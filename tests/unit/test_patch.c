@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "buf.h"
 #include "file.h"
 #include "hash.h"
 #include "hex.h"

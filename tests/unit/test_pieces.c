@@ -13,6 +13,8 @@
 #include "codec.h"
 #include "glyphs.h"
 #include "job.h"
+#include "net_inside.h"
+#include "tensor.h"
 #include "train.h"
 #include "training.h"
 

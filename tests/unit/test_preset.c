@@ -12,6 +12,7 @@
 #include "job.h"
 #include "net.h"
 #include "preset.h"
+#include "tensor.h"
 
 static void
 expand(struct job_spec *job, const char *model, const char *data)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "json.h"
 #include "print.h"
 #include "shown.h"
 #include "tensor.h"

@@ -11,6 +11,7 @@
 
 #include "fold_tile.h"
 #include "glyphs.h"
+#include "job.h"
 #include "nets.h"
 #include "prng.h"
 #include "train.h"

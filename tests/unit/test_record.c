@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "flush.h"
+#include "json.h"
 #include "record_json.h"
 #include "vector_file.h"
 

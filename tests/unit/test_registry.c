@@ -1,5 +1,11 @@
 #include "registry_fixture.h"
 
+#include "job.h"
+#include "messages.h"
+#include "recipe.h"
+#include "services.h"
+#include "store.h"
+
 /* --- who a certificate is */
 
 static void

@@ -1,4 +1,5 @@
 #include "audit_rows.h"
+#include "job.h"
 #include "registry_fixture.h"
 #include "registry_inside.h"
 

@@ -15,12 +15,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "config.h"
 #include "file.h"
 #include "keys.h"
 #include "log.h"
 #include "server.h"
+#include "services.h"
 #include "setup.h"
+#include "shared.h"
 #include "store.h"
+#include "tls.h"
 
 /* A coordinator that is told to read its configuration again, far more often than any table of old ones would have had places for. */
 

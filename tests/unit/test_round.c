@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "job.h"
 #include "round.h"
 
 /* The policy and the moments of every row: a round opened at T0, in grace since QUORUM_AT. */

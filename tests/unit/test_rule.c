@@ -10,8 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "job.h"
 #include "prng.h"
 #include "rule.h"
+#include "rule_inside.h"
 #include "stop.h"
 
 #define MOST 40

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "job.h"
 #include "prng.h"
 #include "rule.h"
 

@@ -9,6 +9,7 @@
 
 #include "codec.h"
 #include "fingerprint.h"
+#include "job.h"
 #include "prng.h"
 #include "rule.h"
 #include "server_opt.h"

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <utime.h>
 
+#include "codec_elements.h"
 #include "scaffold.h"
 #include "trial.h"
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "codec_elements.h"
 #include "file.h"
 #include "handle_inside.h"
 

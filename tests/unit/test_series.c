@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "json.h"
 #include "series.h"
 #include "sheet.h"
 

@@ -12,10 +12,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "err.h"
 #include "file.h"
 #include "log.h"
 #include "routes.h"
 #include "server.h"
+#include "services.h"
+#include "shared.h"
 
 struct bench {
 	char dir[64];

@@ -13,6 +13,7 @@
 #include "clock_fixture.h"
 #include "file.h"
 #include "spent.h"
+#include "store.h"
 
 #define HOUR 3600.0
 #define MOST 1000

@@ -9,6 +9,7 @@
 
 #include "buf.h"
 #include "job.h"
+#include "json.h"
 
 /* Defaults of new jobs: what a document alone means stays. */
 

@@ -12,9 +12,12 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "buf.h"
 #include "coordinator_fixture.h"
 #include "engine_inside.h"
+#include "job.h"
 #include "modelfile.h"
+#include "round.h"
 
 #define OWNERS 4
 #define START_MB 100

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <sys/stat.h>
 
+#include "codec_elements.h"
 #include "local.h"
 #include "own_program.h"
 

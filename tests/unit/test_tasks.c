@@ -6,7 +6,9 @@
 #include <cmocka.h>
 
 #include "api.h"
+#include "buf.h"
 #include "coordinator_fixture.h"
+#include "exchange.h"
 
 /* The handler of POST /v1/tasks without its connection. */
 static struct exchange

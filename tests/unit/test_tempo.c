@@ -7,9 +7,12 @@
 #include <cmocka.h>
 
 #include "audit_rows.h"
+#include "buf.h"
 #include "coordinator_fixture.h"
 #include "delete_rows.h"
 #include "engine_inside.h"
+#include "job.h"
+#include "round.h"
 #include "throughput.h"
 
 static const char sized[] =

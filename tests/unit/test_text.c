@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "dataset.h"
+#include "shard.h"
 #include "source.h"
 #include "text.h"
 

@@ -8,6 +8,7 @@
 
 #include "net_trial.h"
 #include "team.h"
+#include "tensor.h"
 
 #define CLASSES "\"loss\": \"cross_entropy\""
 

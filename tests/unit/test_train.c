@@ -15,6 +15,7 @@
 #include "near.h"
 #include "nets.h"
 #include "prng.h"
+#include "tensor.h"
 #include "train.h"
 
 static const struct data_spec plain = {.class_count = 10};

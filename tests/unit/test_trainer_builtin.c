@@ -6,6 +6,9 @@
 #include <cmocka.h>
 #include <math.h>
 
+#include "codec_elements.h"
+#include "counts.h"
+#include "manifest.h"
 #include "trial.h"
 
 #define LOCAL(tensors, local, more) \

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <sys/stat.h>
 
+#include "manifest.h"
 #include "own_program.h"
 
 #define JOB_WITH(data) \

@@ -12,6 +12,7 @@
 #include "file.h"
 #include "nets.h"
 #include "prng.h"
+#include "tensor.h"
 #include "update.h"
 
 /* Of the largest parameter: five steps in f32, each with a few roundings. */

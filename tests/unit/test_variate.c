@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dataset.h"
 #include "fold_tile.h"
+#include "job.h"
 #include "train.h"
 #include "training.h"
 #include "variate.h"

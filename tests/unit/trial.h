@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "buf.h"
 #include "file.h"
 #include "job.h"
 #include "net.h"

@@ -4,8 +4,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ini.h"
-
 /*
  * Where examples lie on the disk: the keys of [data NAME] that a coordinator and a device have in common, so that both know the same
  * words. docs/devices.md lists them; data/ reads the files.

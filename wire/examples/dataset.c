@@ -7,6 +7,7 @@
 
 #include "cpu.h"
 #include "num.h"
+#include "recipe.h"
 
 size_t
 dataset_type_size(enum dataset_type type)

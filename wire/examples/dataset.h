@@ -6,7 +6,8 @@
 
 #include "err.h"
 #include "file.h"
-#include "recipe.h"
+
+struct data_spec;
 
 /*
  * Labelled examples: arrays, whatever files they came from (data/). The values lie in memory, or stay in a mapped file, of which a set

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "prng.h"
+
 #define LN2 0x1.62e42fefa39efp-1
 
 double

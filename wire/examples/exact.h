@@ -1,6 +1,7 @@
 #ifndef EXACT_H
 #define EXACT_H
-#include "prng.h"
+
+struct prng;
 
 /*
  * Logarithm, exponential and a normal draw of correctly rounded steps only: libm's last bit differs between machines, and with it

@@ -1,6 +1,8 @@
 #ifndef COUNTS_H
 #define COUNTS_H
+#include "err.h"
 #include "figure_set.h"
+#include "json.h"
 
 /*
  * What figures are made of, as sums over examples, so that adding what devices counted gives the counts of all their examples

@@ -2,6 +2,11 @@
 
 #include <float.h>
 
+#include "counts.h"
+#include "err.h"
+#include "field.h"
+#include "json.h"
+
 #define ROW_MAX 4 /* numbers of the longest row */
 
 /* --- writing */

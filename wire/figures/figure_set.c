@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "field.h"
 #include "num.h"
 
 #define WORDS_MAX (4 + FIGURE_SET_TOPS_MAX)

@@ -1,6 +1,10 @@
 #ifndef FIGURE_SET_H
 #define FIGURE_SET_H
-#include "field.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct field;
 
 /*
  * Which figures a job asks for beyond loss and accuracy (`evaluate.figures`). They travel as counts in the signed report of a device,

@@ -2,6 +2,11 @@
 
 #include <string.h>
 
+#include "codec.h"
+#include "field.h"
+#include "job.h"
+#include "json.h"
+
 #define FACTOR_MAX 1e6
 #define DROP_MAX 1e30 /* of an own metric */
 #define ROUNDS_MAX 1000

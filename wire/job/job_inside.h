@@ -1,6 +1,5 @@
 #ifndef JOB_INSIDE_H
 #define JOB_INSIDE_H
-#include "field.h"
 #include "job.h"
 
 /* Bounds of what may be changed after a job's submission, too (override.h). */

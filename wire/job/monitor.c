@@ -3,6 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "field.h"
+#include "job.h"
+#include "recipe.h"
+
 #define OWN "metrics."
 #define WORD_MAX (sizeof(OWN) + RECIPE_NAME_MAX)
 #define KEPT_MAX 1000000

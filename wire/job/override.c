@@ -2,7 +2,10 @@
 
 #include <string.h>
 
+#include "field.h"
+#include "job.h"
 #include "job_inside.h"
+#include "json.h"
 #include "recipe_inside.h"
 
 /* Where a path says something. */

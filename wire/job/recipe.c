@@ -1,5 +1,8 @@
 #include "recipe.h"
+#include "field.h"
+#include "json.h"
 #include "recipe_inside.h"
+#include "tensor.h"
 
 #include <stdio.h>
 #include <stdlib.h>

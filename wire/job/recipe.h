@@ -1,11 +1,10 @@
 #ifndef RECIPE_H
 #define RECIPE_H
-#include "codec.h"
 #include "figure_set.h"
-#include "json.h"
 #include "net_spec.h"
 #include "recipe_text.h"
-#include "tensor.h"
+
+struct codec;
 
 /*
  * The part of a job that a device works by: network, data, local training. Plain structs that model/ takes;

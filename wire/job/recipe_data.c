@@ -4,6 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "field.h"
+#include "json.h"
+#include "recipe.h"
+
 #define MEAN_MAX 1e9
 #define STD_MIN 1e-6
 #define AUGMENT_NOISE_MAX 10

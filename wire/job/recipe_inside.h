@@ -1,6 +1,5 @@
 #ifndef RECIPE_INSIDE_H
 #define RECIPE_INSIDE_H
-#include "field.h"
 #include "recipe.h"
 
 /*

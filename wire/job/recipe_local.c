@@ -1,5 +1,7 @@
 #include "codec.h"
+#include "field.h"
 #include "places.h"
+#include "recipe.h"
 #include "recipe_inside.h"
 
 #include <string.h>

@@ -1,5 +1,7 @@
 #include "recipe_inside.h"
 
+#include "field.h"
+
 /* From PyTorch, Keras, Flower and papers. */
 static const struct field_synonym synonyms[] = {
     {"lr", "local.optimizer.rate"},

@@ -4,6 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "buf.h"
+#include "err.h"
+#include "json.h"
+
 /* "upload" is the last, so that a task may name one of several codecs behind what all tasks share. */
 enum key { MODEL, TENSORS, TRAINER, PARAMS, DATA, LOCAL, PARALLEL, EVALUATE, UPLOAD, KEYS };
 

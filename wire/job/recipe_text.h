@@ -1,10 +1,12 @@
 #ifndef RECIPE_TEXT_H
 #define RECIPE_TEXT_H
+#include <stdbool.h>
 #include <stddef.h>
 
-#include "buf.h"
 #include "err.h"
-#include "json.h"
+
+struct buf;
+struct json;
 
 /*
  * A recipe as JSON without white space, its keys in the order of FORMAT.md: what a task carries and a trainer reads. It is kept

@@ -2,6 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "field.h"
+#include "json.h"
+#include "recipe.h"
 #include "recipe_inside.h"
 #include "sparse.h"
 

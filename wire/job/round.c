@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "field.h"
+
 #define OVER_SELECT_MAX 100.0
 #define SAMPLE_MAX 3600.0
 #define PER_DEVICE_MAX 16

@@ -1,6 +1,8 @@
 #include <string.h>
 
+#include "job.h"
 #include "job_inside.h"
+#include "json.h"
 
 /* A step is worth less the more there were before it: with factors of 4 and more rounds of unlike speeds spoil what those before them
  * learned, with 2 none did (docs/simulate.md). */

@@ -1,4 +1,6 @@
 #include "base64.h"
+#include "field.h"
+#include "json.h"
 #include "messages_inside.h"
 
 #include <stdio.h>

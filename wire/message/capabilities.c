@@ -1,4 +1,6 @@
 #include "capabilities.h"
+#include "field.h"
+#include "json.h"
 #include "messages_inside.h"
 
 #include <string.h>

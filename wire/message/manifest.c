@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bytes.h"
+#include "task_kind.h"
 
 #define VERSION 1
 #define FLAGS_KNOWN \

@@ -4,7 +4,6 @@
 #include <stdint.h>
 
 #include "err.h"
-#include "task_kind.h"
 
 /*
  * The signed head of a delta, or of the report alone that an evaluation ends with: 320 bytes, little-endian, layout in FORMAT.md. This

@@ -1,6 +1,9 @@
 #include "messages.h"
 #include "base64.h"
+#include "buf.h"
+#include "field.h"
 #include "hex.h"
+#include "json.h"
 #include "messages_inside.h"
 
 #include <stdio.h>

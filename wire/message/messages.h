@@ -1,8 +1,6 @@
 #ifndef MESSAGES_H
 #define MESSAGES_H
 #include "abort_reason.h"
-#include "buf.h"
-#include "counts.h"
 #include "recipe.h"
 #include "task_kind.h"
 

@@ -1,7 +1,8 @@
 #ifndef MESSAGES_INSIDE_H
 #define MESSAGES_INSIDE_H
-#include "field.h"
 #include "messages.h"
+
+struct field_reader;
 
 /* What the messages_*.c files share. Within wire/ only. */
 

@@ -5,6 +5,7 @@
 
 #include "base64.h"
 #include "hex.h"
+#include "json.h"
 
 /* NULL if memory is short, which makes the tree bad. */
 static struct json *

@@ -1,6 +1,5 @@
 #ifndef RECORD_JSON_H
 #define RECORD_JSON_H
-#include "json.h"
 #include "record.h"
 
 /* An entry of the audit chain and its details as JSON: in answers of the coordinator, and details as lines of a file

@@ -1,8 +1,13 @@
 #include "messages_inside.h"
 
+#include "buf.h"
+#include "counts.h"
 #include "counts_json.h"
+#include "err.h"
+#include "field.h"
 
 #include <float.h>
+#include <math.h>
 #include <string.h>
 
 static void

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "bytes.h"
+#include "task_kind.h"
 
 #define VERSION 1
 #define SEALED 1u

@@ -1,7 +1,8 @@
 #ifndef MODELFILE_H
 #define MODELFILE_H
-#include "buf.h"
 #include "tensor.h"
+
+struct buf;
 
 /*
  * The safetensors container: 8 bytes little-endian header length, JSON header, data. Bytes in, table out; files

@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "field.h"
+#include "json.h"
+
 static const char *const type_names[] = {
     [LAYER_LINEAR] = "linear",
     [LAYER_CONV2D] = "conv2d",

@@ -5,7 +5,8 @@
 #include <stdint.h>
 
 #include "err.h"
-#include "field.h"
+
+struct field;
 
 /*
  * A network as a job describes it: layers, what each reads, the loss. Plain structs that model/ takes. Names, layouts and formulas are

@@ -2,6 +2,8 @@
 #define NODES_H
 #include "onnx.h"
 #include "protobuf.h"
+#include "recipe.h"
+#include "tensor.h"
 
 /*
  * The graph on its way: values, the nodes that make them, constants. One layer is written at a time, by the functions of the other files,

@@ -1,4 +1,5 @@
 #include "json.h"
+#include "buf.h"
 #include "json_scan.h"
 
 #include <cjson/cJSON.h>

@@ -4,8 +4,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "buf.h"
 #include "err.h"
+
+struct buf;
 
 /*
  * JSON values. The only place that knows cJSON. A tree has one owner, who frees its root; getters return
