@@ -16,6 +16,7 @@
 #include "registry.h"
 #include "services.h"
 #include "shared.h"
+#include "store.h"
 #include "views.h"
 #include "x509.h"
 

@@ -9,11 +9,9 @@
 #include "counts.h"
 #include "delta_resume.h"
 #include "engine.h"
-#include "err.h"
 #include "exchange.h"
 #include "fault.h"
 #include "health.h"
-#include "http.h"
 #include "log.h"
 #include "manifest.h"
 #include "messages.h"
@@ -42,8 +40,6 @@ struct delta {
 	bool taken;
 	enum err verdict; /* of engine_take */
 };
-
-/* --- answers */
 
 /* A fault of our own is never a final answer: the device keeps its delta and comes again. */
 static void

@@ -14,6 +14,8 @@
 #include "lost.h"
 #include "registry.h"
 #include "server.h"
+#include "spool.h"
+#include "store.h"
 
 /* One erasure, carried through the store's transaction. */
 struct erasure {

@@ -10,6 +10,7 @@
 #include "hex.h"
 #include "keys.h"
 #include "messages.h"
+#include "row.h"
 #include "services.h"
 #include "shared.h"
 

@@ -1,10 +1,13 @@
 #ifndef ISSUE_H
 #define ISSUE_H
-#include "store.h"
+#include <stdbool.h>
+
+#include "err.h"
 
 struct buf;
 struct exchange;
 struct services;
+struct store_device;
 
 /* Certificates for devices, in the answer that joining, renewing and rotating share (FORMAT.md: Join). */
 

@@ -14,9 +14,11 @@
 #include "log.h"
 #include "record.h"
 #include "rng.h"
+#include "row.h"
 #include "services.h"
 #include "shared.h"
 #include "sign.h"
+#include "store.h"
 
 /* --- one entry */
 

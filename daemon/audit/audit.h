@@ -1,10 +1,16 @@
 #ifndef AUDIT_H
 #define AUDIT_H
+#include <stddef.h>
+#include <stdint.h>
+
+#include "err.h"
 #include "problem.h"
 #include "record_event.h"
-#include "store.h"
 
 struct services;
+struct store_db;
+struct store_device;
+struct store_token;
 
 /*
  * The audit log: a chain of entries, each signed and naming the hash of the one before (wire/message/record.h). An entry commits to

@@ -15,14 +15,17 @@
 #include "bytes.h"
 #include "clock.h"
 #include "copy.h"
+#include "err.h"
 #include "file.h"
 #include "hex.h"
 #include "inspect.h"
 #include "json.h"
 #include "keys_archive.h"
 #include "models.h"
+#include "row.h"
 #include "schedule_rows.h"
 #include "schedule_state.h"
+#include "store.h"
 
 #define TRIES_MAX 100
 #define NAME_ROOM 88 /* models/, 64 digits, .state */

@@ -8,8 +8,8 @@
 #include "config.h"
 #include "err.h"
 #include "manifest.h"
+#include "row.h"
 #include "schedule_state.h"
-#include "store.h"
 
 /*
  * `rivuletd check`: examines a state directory, says what is wrong and repairs what can be repaired without losing anything

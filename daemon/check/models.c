@@ -11,6 +11,7 @@
 #include "hex.h"
 #include "inspect.h"
 #include "models.h"
+#include "store.h"
 
 #define NAME_MAX_HERE 128
 static const uint8_t none[32];

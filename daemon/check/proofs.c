@@ -11,6 +11,7 @@
 #include "inspect.h"
 #include "json.h"
 #include "sign.h"
+#include "store.h"
 #include "task_kind.h"
 #include "x509.h"
 

@@ -12,6 +12,7 @@
 #include "metric_rows.h"
 #include "override.h"
 #include "schedule_rows.h"
+#include "store.h"
 #include "wal.h"
 
 #define DATABASE "rivulet.db"

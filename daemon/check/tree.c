@@ -10,6 +10,7 @@
 #include "file.h"
 #include "list.h"
 #include "num.h"
+#include "store.h"
 
 #define NAME_ROOM 320
 

@@ -5,12 +5,14 @@
 
 #include "age.h"
 #include "audit.h"
+#include "err.h"
 #include "hex.h"
 #include "json.h"
 #include "log.h"
 #include "loop.h"
 #include "registry.h"
 #include "server.h"
+#include "store.h"
 
 #define AHEAD_S 60 /* a certificate may be so much newer than the clock */
 

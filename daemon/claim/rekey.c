@@ -4,11 +4,13 @@
 #include "age.h"
 #include "audit.h"
 #include "claim.h"
+#include "err.h"
 #include "hex.h"
 #include "json.h"
 #include "log.h"
 #include "registry.h"
 #include "server.h"
+#include "store.h"
 
 #define ASKED_MIN 8 /* digits */
 

@@ -12,6 +12,7 @@
 #include "registry.h"
 #include "services.h"
 #include "spent.h"
+#include "store.h"
 #include "wake.h"
 
 /* Jobs that a program evaluates on a set of its own (EVALUATE_PROGRAM): the model that a round makes waits, folded, for the first report

@@ -9,16 +9,18 @@
 #include "bytes.h"
 #include "clock.h"
 #include "config.h"
-#include "delete_rows.h"
 #include "engine_inside.h"
+#include "err.h"
 #include "fault.h"
 #include "hex.h"
 #include "json.h"
 #include "log.h"
 #include "models.h"
+#include "past_rows.h"
 #include "shared.h"
 #include "spool.h"
 #include "stop.h"
+#include "store.h"
 
 /* Deleting a job that is over: kept deltas and reports a few rounds at a time, then all that is left in one transaction, then files. */
 

@@ -1,7 +1,6 @@
 /* The machines of rounds, driven: what happens is told to them here alone, and what they answer is done here. */
 #include "clock.h"
 #include "engine_inside.h"
-#include "err.h"
 #include "health.h"
 #include "hex.h"
 #include "log.h"

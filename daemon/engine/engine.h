@@ -9,6 +9,7 @@
 
 struct manifest;
 struct services;
+struct store_db;
 
 /*
  * The jobs and their rounds. One lock, held for microseconds, never across I/O, crypto or disk: what must block is handed

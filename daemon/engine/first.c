@@ -10,8 +10,10 @@
 #include "modelfile.h"
 #include "models.h"
 #include "net.h"
+#include "past_rows.h"
 #include "services.h"
 #include "shared.h"
+#include "store.h"
 #include "take.h"
 
 /* The model that a job begins with: what is known of it before it is made, the making, and its table. */

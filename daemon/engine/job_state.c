@@ -9,8 +9,10 @@
 #include "engine_inside.h"
 #include "json.h"
 #include "log.h"
+#include "past_rows.h"
 #include "retention.h"
 #include "spool.h"
+#include "store.h"
 
 /* What changes the state of a job: its rounds, the coordinator, a person. */
 

@@ -1,6 +1,4 @@
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -8,7 +6,6 @@
 #include "audit.h"
 #include "buf.h"
 #include "clock.h"
-#include "delete_rows.h"
 #include "engine.h"
 #include "engine_inside.h"
 #include "evalsets.h"
@@ -19,11 +16,13 @@
 #include "modelfile.h"
 #include "models.h"
 #include "net.h"
+#include "past_rows.h"
 #include "record.h"
 #include "retention.h"
 #include "rule.h"
 #include "server_opt.h"
 #include "spool.h"
+#include "store.h"
 
 /* --- submitting */
 

@@ -9,6 +9,7 @@
 #include "hex.h"
 #include "log.h"
 #include "manifest.h"
+#include "store.h"
 
 /* Deltas whose task's round is not the one that takes them, and tasks that outlive their round. */
 

@@ -20,6 +20,7 @@
 #include "services.h"
 #include "spool.h"
 #include "stop.h"
+#include "store.h"
 #include "wake.h"
 
 /* --- making a job */

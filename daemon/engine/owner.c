@@ -2,13 +2,14 @@
 #include <time.h>
 
 #include "config.h"
-#include "delete_rows.h"
 #include "engine_inside.h"
 #include "err.h"
 #include "override.h"
+#include "past_rows.h"
 #include "services.h"
 #include "shared.h"
 #include "spent.h"
+#include "store.h"
 
 /* What one owner may have and do: [limits] owner_*. What is on its way counts from before it begins (struct engine_reservation). */
 

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "engine_inside.h"
+#include "past_rows.h"
 #include "services.h"
+#include "store.h"
 
 /* Jobs that are over: rows that say what is shown of them; their documents are read when a device asks. */
 

@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "engine_inside.h"
 #include "log.h"
+#include "store.h"
 
 /* What jobs have had of the devices; round/policy/share.h says what that decides. */
 

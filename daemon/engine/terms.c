@@ -8,6 +8,8 @@
 #include "engine_inside.h"
 #include "json.h"
 #include "log.h"
+#include "past_rows.h"
+#include "store.h"
 
 /* What a job is run by: its document, and what people have overridden of it. */
 

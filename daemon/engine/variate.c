@@ -5,6 +5,7 @@
 #include "engine_inside.h"
 #include "hex.h"
 #include "server_step.h"
+#include "store.h"
 #include "vectors.h"
 
 uint64_t

@@ -2,8 +2,8 @@
 #define VIEW_H
 #include "best.h"
 #include "forecast.h"
+#include "row.h"
 #include "standing.h"
-#include "store.h"
 #include "stuck.h"
 
 /*

@@ -10,6 +10,7 @@
 #include "clock.h"
 #include "log.h"
 #include "services.h"
+#include "store.h"
 
 #define LOOK_MS 50
 #define TELL_MS 3000 /* who is missing is looked for among all devices */

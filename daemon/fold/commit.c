@@ -11,6 +11,7 @@
 #include "models.h"
 #include "round_record.h"
 #include "services.h"
+#include "store.h"
 
 void
 commit_fill(struct fold *w)

@@ -13,6 +13,7 @@
 #include "services.h"
 #include "spool.h"
 #include "stop.h"
+#include "store.h"
 #include "worker.h"
 
 #define PIECE ((uint64_t)4 << 20) /* between two looks whether the program is to end */

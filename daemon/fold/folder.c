@@ -13,6 +13,7 @@
 #include "commit.h"
 #include "config.h"
 #include "cpu.h"
+#include "err.h"
 #include "evaluator.h"
 #include "fault.h"
 #include "fold.h"
@@ -26,6 +27,7 @@
 #include "services.h"
 #include "shared.h"
 #include "stop.h"
+#include "store.h"
 
 /*
  * Small rounds have threads of their own, and large ones others, at a low priority: whoever folds a large model, with whatever rule, gives

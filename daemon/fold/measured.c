@@ -7,6 +7,7 @@
 #include "counts.h"
 #include "late.h"
 #include "metric.h"
+#include "store.h"
 
 static void
 add_owned(struct fold *w, const struct report *r, double examples)

@@ -1,5 +1,8 @@
 #ifndef OWN_METRICS_H
 #define OWN_METRICS_H
+
+#include <stddef.h>
+
 #include "metric_rows.h"
 
 struct report;

@@ -11,6 +11,7 @@
 #include "retention.h"
 #include "shared.h"
 #include "spool.h"
+#include "store.h"
 
 /* Of a device that was erased since the commit: its other kept deltas were looked for too early to find these. */
 static void

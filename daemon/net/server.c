@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -16,17 +15,14 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "config.h"
 #include "conn.h"
 #include "cpu.h"
-#include "err.h"
 #include "health.h"
 #include "listen.h"
 #include "log.h"
 #include "peers.h"
 #include "services.h"
 #include "shared.h"
-#include "subnet.h"
 #include "tls.h"
 
 #define SERVER_THREADS_MAX 256 /* as many as io_threads may ask for */

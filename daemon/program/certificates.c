@@ -8,7 +8,6 @@
 #include "registry.h"
 #include "services.h"
 #include "shared.h"
-#include "store.h"
 #include "tls.h"
 
 #define SESSIONS 20000

@@ -3,9 +3,13 @@
 #include <string.h>
 
 #include "command.h"
+#include "err.h"
 #include "inspect.h"
 #include "keys.h"
 #include "option.h"
+#include "row.h"
+#include "states.h"
+#include "store.h"
 
 /* Who would be shut out: devices that do not work with a certificate of the next CA. */
 struct behind {

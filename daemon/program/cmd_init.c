@@ -16,6 +16,7 @@
 #include "messages.h"
 #include "option.h"
 #include "rng.h"
+#include "row.h"
 #include "services.h"
 #include "shared.h"
 #include "store.h"

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "delete_rows.h"
 #include "engine.h"
 #include "hex.h"
 #include "log.h"
 #include "lost.h"
 #include "models.h"
+#include "past_rows.h"
 #include "spool.h"
 #include "store.h"
 

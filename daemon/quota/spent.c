@@ -9,6 +9,7 @@
 #include "config.h"
 #include "hex.h"
 #include "log.h"
+#include "row.h"
 #include "services.h"
 #include "shared.h"
 #include "store.h"

@@ -5,7 +5,9 @@
 #include "bytes.h"
 #include "clock.h"
 #include "hex.h"
+#include "registry.h"
 #include "registry_inside.h"
+#include "store.h"
 
 #define ACCESS_MAX 1000000
 #define BATCH 64 /* rows in one transaction */

@@ -6,6 +6,8 @@
 #include "hex.h"
 #include "keys.h"
 #include "registry_inside.h"
+#include "states.h"
+#include "store.h"
 
 #define WAITS_MS 900000 /* whoever has to wait asks again within it */
 

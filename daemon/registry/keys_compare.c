@@ -3,6 +3,7 @@
 #include "err.h"
 #include "hex.h"
 #include "keys.h"
+#include "row.h"
 #include "store.h"
 
 static bool

@@ -5,7 +5,10 @@
 #include <string.h>
 
 #include "bytes.h"
+#include "err.h"
 #include "hex.h"
+#include "row.h"
+#include "store.h"
 
 enum err
 names_check(struct store_db *db, const struct store_device *d, struct why *why)

@@ -1,6 +1,9 @@
 #ifndef NAMES_H
 #define NAMES_H
-#include "store.h"
+#include "err.h"
+
+struct store_db;
+struct store_device;
 
 /* A name is one device's: of all that are active or suspended no two have the same, but for those without any. */
 

@@ -9,6 +9,8 @@
 #include "job.h"
 #include "json.h"
 #include "registry_inside.h"
+#include "states.h"
+#include "store.h"
 
 #define REGISTRY_MAX (1u << 24)
 

@@ -1,11 +1,12 @@
 #ifndef REGISTRY_H
 #define REGISTRY_H
 #include "role.h"
-#include "store.h"
+#include "row.h"
 
 struct offer;
 struct select_spec;
 struct services_ca;
+struct store;
 struct token;
 struct x509_info;
 

@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "clock.h"
+#include "err.h"
 #include "hex.h"
 #include "log.h"
 #include "messages.h"
 #include "registry_inside.h"
+#include "store.h"
 
 #define BATCH 500 /* rows in one transaction: others wait behind it */
 

@@ -9,8 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "delete_rows.h"
+#include "past_rows.h"
 #include "report.h"
+#include "row.h"
 #include "spool_inside.h"
 #include "store.h"
 

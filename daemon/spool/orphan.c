@@ -5,6 +5,7 @@
 
 #include "hex.h"
 #include "log.h"
+#include "row.h"
 #include "services.h"
 #include "spool_inside.h"
 #include "store.h"

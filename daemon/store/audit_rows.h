@@ -1,6 +1,11 @@
 #ifndef AUDIT_ROWS_H
 #define AUDIT_ROWS_H
-#include "store.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#include "err.h"
+
+struct store_db;
 
 /* The rows of the audit chain. What they mean, and who signs them, is in audit.h; results as in store.h. */
 struct store_audit {

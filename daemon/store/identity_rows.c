@@ -1,6 +1,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "row.h"
 #include "store_inside.h"
 
 #define AT(member) offsetof(struct store_seen, member)

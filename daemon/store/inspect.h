@@ -1,6 +1,11 @@
 #ifndef INSPECT_H
 #define INSPECT_H
-#include "store.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "err.h"
+
+struct store_db;
 
 /*
  * A database looked at from outside, by `rivuletd check`, `backup` and `restore`, beside a running coordinator or without

@@ -1,8 +1,11 @@
 #ifndef METRIC_ROWS_H
 #define METRIC_ROWS_H
-#include "store.h"
+#include <stdint.h>
+
+#include "err.h"
 
 struct best;
+struct store_db;
 
 /* What rounds were measured by, beyond their rows, which must be there; and which models of a job were the best. */
 #define METRIC_ROWS_MAX 64 /* of a round */

@@ -1,5 +1,7 @@
 #include "store_inside.h"
 
+#include "row.h"
+
 #define AT(member) offsetof(struct store_model, member)
 #define ARRAY(member) AT(member), sizeof(((struct store_model *)0)->member)
 

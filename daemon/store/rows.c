@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "row.h"
 #include "store_inside.h"
 
 #define META_KEY_MAX 64

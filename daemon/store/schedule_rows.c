@@ -1,6 +1,8 @@
 #include "schedule_rows.h"
 
+#include "err.h"
 #include "job.h"
+#include "row.h"
 #include "schedule_state.h"
 #include "store.h"
 

@@ -1,10 +1,15 @@
 #ifndef SCHEDULE_ROWS_H
 #define SCHEDULE_ROWS_H
-#include "store.h"
+#include <stdint.h>
+
+#include "err.h"
 
 struct job_spec;
 struct schedule_state;
 struct schedule_turn;
+struct store_db;
+struct store_job;
+struct store_round;
 
 /* A job's schedule (round/policy/schedule_state.h) from the rows of its rounds. */
 

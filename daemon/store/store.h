@@ -7,6 +7,21 @@
 #include "err.h"
 #include "states.h"
 
+/* row.h */
+struct store_accept;
+struct store_claim;
+struct store_device;
+struct store_job;
+struct store_metric;
+struct store_model;
+struct store_out;
+struct store_round;
+struct store_seen;
+struct store_sized;
+struct store_speed;
+struct store_spent;
+struct store_token;
+
 /*
  * Everything durable that is not a file: SQLite in WAL mode with synchronous=FULL. The only users of SQLite are
  * store*.c. One thread owns writing and commits in groups: all work queued while a commit runs shares the next one.
@@ -66,23 +81,6 @@ void store_report(struct store *s, struct store_report *out);
  * join, job of a round, round and device of an accepted delta. Devices, tokens and models come in the order of their
  * first put. */
 
-#define STORE_LABELS_MAX 4096
-
-struct store_device {
-	uint8_t id[32];
-	uint8_t spki[91]; /* current key */
-	char name[64];
-	char role[16]; /* device, reader, submitter, admin */
-	enum device_state state;
-	char labels[STORE_LABELS_MAX]; /* a JSON object */
-	double joined_at;
-	uint8_t previous[91]; /* the key before the last rotation; zero if there was none */
-	uint64_t ca_generation; /* of the CA of the newest certificate it has used */
-	double rotations_at; /* Unix time: from then on its rotations count as none */
-	double key_at; /* Unix time: its key is its own since then or before; 0: nobody knows */
-	double restored_key_at; /* that of the backup that this state came from */
-	enum device_claim claim; /* since then; CLAIM_UNKNOWN is written as CLAIM_NONE */
-};
 ERR_MUST_USE enum err store_device_put(struct store_db *db, const struct store_device *d);
 ERR_MUST_USE enum err store_device_get(
     struct store_db *db, const uint8_t id[32], struct store_device *out);
@@ -115,11 +113,6 @@ struct store_pruning {
 };
 ERR_MUST_USE enum err store_key_prune(struct store_db *db, struct store_pruning *p);
 
-/* A key that claims to be a device's by a certificate, in a state that was restored from a backup. */
-struct store_claim {
-	uint8_t device[32], spki[91];
-	double issued_at; /* of the certificate, Unix seconds */
-};
 /* A backup becomes a state: each key's date is that of the backup, and what was claimed before is over, unless it is contested. When
  * that was is known when somebody says it, by store_keys_dated. */
 ERR_MUST_USE enum err store_claims_restored(struct store_db *db);
@@ -136,52 +129,17 @@ ERR_MUST_USE enum err store_claim_each(struct store_db *db, const uint8_t device
     enum err (*fn)(void *ctx, const struct store_claim *c), void *ctx);
 ERR_MUST_USE enum err store_claim_clear(struct store_db *db, const uint8_t device[32]);
 
-/* What a device was last heard to say. Texts are "" and numbers NaN where nothing is known. */
-struct store_seen {
-	uint8_t device[32];
-	double last_contact; /* Unix seconds */
-	char agent[32];
-	char reason[64]; /* why it was last told to wait, or refused; "" when it was given work */
-	char refused[32]; /* the last error word it was answered, */
-	double refused_at; /* and when */
-	char aborted[32]; /* why it last gave up a task, */
-	double aborted_at; /* and when */
-	double clock_offset; /* its clock minus ours, seconds */
-	double disk_free; /* bytes */
-	uint8_t machine[32]; /* the machine it was last seen on; zero if it did not say */
-	uint8_t other_machine[32]; /* another one its key was seen on; zero if none */
-};
 ERR_MUST_USE enum err store_seen_put(
     struct store_db *db, const struct store_seen *s); /* insert or replace; ERR_NOTFOUND */
 ERR_MUST_USE enum err store_seen_each(
     struct store_db *db, enum err (*fn)(void *ctx, const struct store_seen *s), void *ctx);
 
-/* What an identity has written into the database in one hour since 1970: [limits] owner_bytes_per_day. */
-struct store_spent {
-	uint8_t who[32];
-	uint64_t hour, bytes;
-};
 /* Adds the bytes to the row; rows of hours that are `hours` or more away go. */
 ERR_MUST_USE enum err store_spent_add(
     struct store_db *db, const struct store_spent *s, uint64_t hours);
 ERR_MUST_USE enum err store_spent_each(
     struct store_db *db, enum err (*fn)(void *ctx, const struct store_spent *s), void *ctx);
 
-struct store_token {
-	uint8_t id[8];
-	uint8_t secret_hash[32];
-	char role[16];
-	char labels[STORE_LABELS_MAX];
-	uint64_t uses, uses_left;
-	double created_at, expires_at;
-	bool revoked;
-	bool access; /* a bearer token for readers and submitters, not for joining */
-	char name[64], name_prefix[64]; /* of who joins with it; "": its own choice */
-	char owner[64]; /* of an access token: whose jobs and models its are; "": its own */
-	double
-	    last_used; /* an access token; 0: never. store_token_put leaves these two of a token that is there */
-	char last_address[64];
-};
 ERR_MUST_USE enum err store_token_put(
     struct store_db *db, const struct store_token *t); /* insert or replace */
 /* Its last use. No change if there is no such token. */
@@ -199,18 +157,6 @@ ERR_MUST_USE enum err store_join_get(
 ERR_MUST_USE enum err store_join_put(
     struct store_db *db, const uint8_t token[8], const uint8_t spki[91], const uint8_t device[32]);
 
-#define STORE_REASON_MAX 320 /* of a job, with its end: a whole `struct why` with a few words */
-struct store_job {
-	uint8_t id[16];
-	/* As submitted; valid during the call, or owned by the caller after a get (free it). */
-	char *document;
-	size_t document_len;
-	enum job_state state;
-	char reason[STORE_REASON_MAX];
-	double created_at;
-	uint8_t owner[32]; /* who submitted it (struct identity) */
-	double ended_at; /* NaN: it is not over */
-};
 ERR_MUST_USE enum err store_job_insert(
     struct store_db *db, const struct store_job *j); /* ERR_EXISTS */
 /* reason may be NULL, and is cut to fit. at: of one that is over, when it ended; NaN: not known, until store_past_dated. */
@@ -222,29 +168,6 @@ ERR_MUST_USE enum err store_job_each(struct store_db *db,
     enum err (*fn)(void *ctx, const struct store_job *j),
     void *ctx); /* in the order of their rows */
 
-struct store_metric {
-	bool known;
-	uint64_t examples;
-	double loss, accuracy; /* accuracy may be NaN */
-};
-struct store_round {
-	uint8_t job[16];
-	uint64_t round;
-	enum round_outcome state;
-	uint8_t base[32];
-	uint8_t model[32]; /* valid unless open */
-	uint8_t optimizer_state[32]; /* file hash; all zero if none */
-	uint64_t reports, invited, aborted, reopened, goal;
-	uint64_t examples, bytes_up, bytes_down;
-	double loss, accuracy, norm; /* NaN where unknown */
-	struct store_metric evaluate;
-	double eval_own; /* the monitor's own metric, over its devices; NaN: not known */
-	uint64_t
-	    measured; /* the round whose base both are of; 0: they are of this round's base or model */
-	double opened_at, closed_at;
-	uint64_t opened_ms; /* by clock_ms; 0: not in this life. In no row */
-	char reason[128];
-};
 ERR_MUST_USE enum err store_round_put(
     struct store_db *db, const struct store_round *r); /* insert or replace */
 ERR_MUST_USE enum err store_round_get(
@@ -282,19 +205,6 @@ ERR_MUST_USE enum err store_override_put_round(
 ERR_MUST_USE enum err store_stamp_get(struct store_db *db, const uint8_t job[16], char **text);
 ERR_MUST_USE enum err store_stamp_put(struct store_db *db, const uint8_t job[16], const char *text);
 
-/* An accepted delta: unique on (job, round, device). */
-struct store_accept {
-	uint8_t job[16];
-	uint64_t round; /* of its task */
-	uint8_t device[32];
-	uint8_t task[16];
-	uint8_t manifest[320];
-	uint8_t receipt[160];
-	char *report; /* JSON text or NULL; ownership as store_job.document */
-	uint64_t body_bytes;
-	double accepted_at;
-	uint64_t folded; /* the round that it goes into */
-};
 ERR_MUST_USE enum err store_accept_insert(
     struct store_db *db, const struct store_accept *a); /* ERR_EXISTS */
 ERR_MUST_USE enum err store_accept_get(struct store_db *db, const uint8_t job[16], uint64_t round,
@@ -333,18 +243,6 @@ ERR_MUST_USE enum err store_evaluation_each(struct store_db *db, const uint8_t j
 /* Its task is named as one of its round with this bit, and so is not the one that the device would train by. */
 #define STORE_EVALUATION_TASK ((uint64_t)1 << 63)
 
-/* How long a device's task took: of each job the last few, written with the accepted delta. */
-#define STORE_SPEEDS 5
-struct store_speed {
-	uint8_t job[16], device[32];
-	uint64_t serial; /* of the device in the job, from 0 */
-	uint64_t steps;
-	double seconds; /* from the task to the first byte of its delta */
-	double samples; /* examples worked on: each as often as it came up */
-	uint64_t up_bytes; /* of the delta's last transfer, */
-	double up_seconds; /* and how long that took */
-	double at; /* Unix seconds */
-};
 /* The serial is given here, and the device's oldest row goes. ERR_NOTFOUND: no such job or device. */
 ERR_MUST_USE enum err store_speed_add(struct store_db *db, const struct store_speed *row);
 /* Behind the device of `last` and its serial (NULL: from the first on), at most so many. By device, the oldest first. */
@@ -361,14 +259,6 @@ ERR_MUST_USE enum err store_speed_of(struct store_db *db, const uint8_t device[3
 ERR_MUST_USE enum err store_speed_reports(struct store_db *db, const uint8_t job[16], uint64_t from,
     uint64_t to, enum err (*fn)(void *ctx, const uint8_t device[32], uint64_t reports), void *ctx);
 
-/* How many steps a task has that the coordinator sized. */
-struct store_sized {
-	uint8_t job[16];
-	uint64_t round; /* of the task */
-	uint8_t device[32];
-	uint64_t steps;
-	uint64_t oldest; /* for store_sized_put: rows of the job's rounds before it go */
-};
 ERR_MUST_USE enum err store_sized_put(
     struct store_db *db, const struct store_sized *row); /* insert or replace */
 /* Those of a job's rounds before `oldest` go. */
@@ -376,12 +266,6 @@ ERR_MUST_USE enum err store_sized_drop(struct store_db *db, const uint8_t job[16
 ERR_MUST_USE enum err store_sized_each(struct store_db *db, const uint8_t job[16],
     enum err (*fn)(void *ctx, const struct store_sized *row), void *ctx);
 
-/* The task of a buffered job that a device has: written before it goes out, so that after a restart no more are out than may be. */
-struct store_out {
-	uint8_t job[16], device[32];
-	uint64_t round; /* of the task */
-	double at; /* when it went out, Unix seconds */
-};
 /* In the place of the device's task before it. */
 ERR_MUST_USE enum err store_out_put(struct store_db *db, const struct store_out *row);
 /* It was given back; harmless if the device has another by now. */
@@ -391,14 +275,6 @@ ERR_MUST_USE enum err store_out_clear(struct store_db *db, const uint8_t job[16]
 ERR_MUST_USE enum err store_out_unanswered(struct store_db *db, const struct store_out *after,
     enum err (*fn)(void *ctx, const struct store_out *row), void *ctx);
 
-struct store_model {
-	uint8_t id[32];
-	uint64_t bytes;
-	uint8_t job[16]; /* zero for an uploaded model */
-	uint64_t round; /* 0 for an initial model */
-	double created_at;
-	uint8_t owner[32]; /* who uploaded it, as of a job */
-};
 ERR_MUST_USE enum err store_model_put(
     struct store_db *db, const struct store_model *m); /* existing id: no change */
 /* Makes a model belong to no job, so that no retention removes it, and to this owner if it has none. ERR_NOTFOUND. */

@@ -1,6 +1,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "err.h"
+#include "row.h"
 #include "store_inside.h"
 
 enum statement {

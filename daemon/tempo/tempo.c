@@ -5,6 +5,7 @@
 
 #include "bytes.h"
 #include "err.h"
+#include "row.h"
 #include "store.h"
 
 void

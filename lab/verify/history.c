@@ -1,16 +1,13 @@
 #include "history.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bytes.h"
-#include "err.h"
 #include "figure.h"
 #include "guards.h"
 #include "hex.h"
-#include "job.h"
 #include "json.h"
 #include "late.h"
 #include "override.h"
@@ -147,8 +144,6 @@ cmd_verify_history_round(
 	out->count = e->count;
 	return ERR_OK;
 }
-
-/* --- lists */
 
 /* One more item of `size` bytes behind `count` of them; grows at powers of two. NULL if memory is short. */
 static void *

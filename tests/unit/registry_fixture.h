@@ -21,6 +21,7 @@
 #include "hex.h"
 #include "registry.h"
 #include "report.h"
+#include "store.h"
 
 #define NOW 1000000.0
 

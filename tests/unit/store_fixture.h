@@ -22,6 +22,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "row.h"
+#include "states.h"
 #include "store.h"
 
 /* For works, which run on the store's thread: cmocka's asserts only work on the main one. */

@@ -1,7 +1,6 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
@@ -11,13 +10,10 @@
 
 #include "buf.h"
 #include "codec.h"
-#include "err.h"
 #include "job.h"
 #include "job_rows.h"
 #include "json.h"
 #include "tensor.h"
-
-#define HEX64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 /* The FedAvg paper's MNIST 2NN. */
 static const char two_nn[] =
@@ -568,7 +564,6 @@ test_data_features(void **state)
 	static const char offered[1][RECIPE_NAME_MAX] = {"augment"};
 	const struct codec *f32 = codec_find_name("f32");
 	struct job_spec job;
-
 	(void)state;
 	assert_int_equal(parse_row(&job, &pictures, NULL), ERR_OK);
 	assert_string_equal(recipe_feature_missing(&job.recipe, f32, NULL, 0), "augment");

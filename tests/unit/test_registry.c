@@ -2,11 +2,7 @@
 
 #include "job.h"
 #include "messages.h"
-#include "recipe.h"
 #include "services.h"
-#include "store.h"
-
-/* --- who a certificate is */
 
 static void
 a_device(void **state)
@@ -118,8 +114,6 @@ dates(void **state)
 	assert_int_equal(identify(f, &c, NOW + 10).problem, PROBLEM_NONE);
 	no_role(f, &c, NOW + 10.5, PROBLEM_EXPIRED_CERTIFICATE);
 }
-
-/* --- finding */
 
 static void
 by_id_and_name(void **state)

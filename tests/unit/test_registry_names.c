@@ -1,6 +1,7 @@
 /* Names that two devices had under an older version: one is given another. */
 #include "names.h"
 #include "registry_fixture.h"
+#include "store.h"
 
 static enum err
 count_renamed(void *ctx, const struct store_device *d)

@@ -12,6 +12,7 @@
 
 #include "clock_fixture.h"
 #include "file.h"
+#include "row.h"
 #include "spent.h"
 #include "store.h"
 

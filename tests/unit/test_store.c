@@ -1,4 +1,4 @@
-#include "delete_rows.h"
+#include "past_rows.h"
 #include "store_fixture.h"
 
 /* --- each kind of row, there and back --- */

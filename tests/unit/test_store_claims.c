@@ -1,4 +1,6 @@
 /* Rows of keys that claim to be a device's in a restored state. */
+#include "row.h"
+#include "states.h"
 #include "store_fixture.h"
 
 static enum err

@@ -9,9 +9,9 @@
 #include "audit_rows.h"
 #include "buf.h"
 #include "coordinator_fixture.h"
-#include "delete_rows.h"
 #include "engine_inside.h"
 #include "job.h"
+#include "past_rows.h"
 #include "round.h"
 #include "throughput.h"
 
