@@ -262,9 +262,14 @@ replayers: $(FUZZ)
 .PHONY: fuzz-coverage replayers
 
 # --- Lint: see tests/lint, which reads rooms.mk by `make print-rooms`: a room, the folders it sees.
-.PHONY: print-rooms
+.PHONY: print-rooms print-arrows
 print-rooms:
 	@$(foreach d,$(FLOORS) client lab command daemon examples,$(foreach r,$(call rooms,$d),echo '$r: $(call sees,$r)';))
+# The arrows as they stand in rooms.mk.
+print-arrows:
+	@$(foreach h,$(FLOORS) client lab command daemon examples,\
+	    $(foreach u,$(USES_$h),echo '$h $u';) \
+	    $(foreach r,$(call rooms,$h),$(if $(findstring /,$r),$(foreach u,$(USES_$r),echo '$r $(call used,$r,$u)';)) $(foreach u,$(FLOORS_$r),echo '$r $u';)))
 lint: deps deps-dev
 	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) all
 	$(Q)CC="$(CC)" tests/lint $(BUILD)

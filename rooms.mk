@@ -12,12 +12,12 @@ USES_aggregator := base wire
 # The draw is a hash of what it draws from.
 USES_round      := base crypto/primitives wire
 ROOMS_round     := policy
-USES_client     := base crypto wire data/files model aggregator round
+USES_client     := base crypto wire data/files model
 USES_lab        := base crypto wire data/files model aggregator round
 # The program `rivulet`: main and the subcommands that are no device's.
 USES_command    := base crypto wire model/net model/train round client lab
 USES_daemon     := base crypto wire data/files model aggregator round
-USES_examples   := client/device base
+USES_examples   := client/device
 USES_tests      := $(FLOORS) client lab command daemon
 
 ROOMS_base      := core os sandbox
@@ -33,9 +33,9 @@ USES_wire/model   := text
 USES_wire/net     := text
 USES_wire/figures := text
 USES_wire/job     := figures codec net model text
-USES_wire/examples := job figures codec net model text
-USES_wire/onnx    := job figures codec net model text
-USES_wire/message := job figures codec net model words text
+USES_wire/examples := job figures net
+USES_wire/onnx    := job figures net model
+USES_wire/message := job figures codec net words text
 
 # Pictures become pixels in image: only what packs sets sees that room and its libraries.
 ROOMS_data      := files image
@@ -64,19 +64,19 @@ USES_daemon/audit    := store config runtime
 USES_daemon/age      := audit store config runtime
 USES_daemon/registry := store config runtime report
 USES_daemon/spool    := audit store config runtime report
-USES_daemon/tempo    := store report
-USES_daemon/stuck    := registry store config runtime report
-USES_daemon/http     := models audit registry quota store config runtime
+USES_daemon/tempo    := store
+USES_daemon/stuck    := registry store
+USES_daemon/http     := models audit registry quota config runtime
 USES_daemon/net      := http models registry quota store config runtime report
-USES_daemon/claim    := net http models registry age audit store config runtime report
+USES_daemon/claim    := net http registry age audit store config runtime
 USES_daemon/engine   := stuck tempo spool models registry age audit quota store sets config runtime report
-USES_daemon/usage    := engine stuck spool models registry audit store config runtime report
+USES_daemon/usage    := engine stuck spool registry store config runtime report
 USES_daemon/fold     := engine stuck spool models registry audit store sets config runtime report
-USES_daemon/lookup   := http engine stuck spool models registry audit store config runtime report
+USES_daemon/lookup   := http engine stuck registry store config runtime report
 USES_daemon/api      := lookup claim net http usage engine stuck spool models registry age audit quota store config runtime report
 USES_daemon/backup   := models audit registry store config runtime
 USES_daemon/check    := backup spool models registry age audit store config runtime
-USES_daemon/program  := check backup api lookup fold usage engine net http stuck spool models registry age audit quota store sets config runtime report
+USES_daemon/program  := check backup api fold usage engine net http stuck spool models registry age audit quota store sets config runtime report
 
 # The device: librivulet (below), the agent, and the subcommands of a device.
 ROOMS_client    := host home session settings eligibility models outbox work device external agent cli doctor trainer commands
@@ -85,23 +85,23 @@ USES_client/settings := home
 USES_client/eligibility := settings home host
 USES_client/work     := outbox models host
 USES_client/device   := work outbox models eligibility settings session home host
-USES_client/external := device work outbox models settings home host
+USES_client/external := device work models settings home host
 USES_client/agent    := external device work eligibility settings session home host
-USES_client/cli      := session home host
+USES_client/cli      := session home
 USES_client/doctor   := cli agent external outbox eligibility settings session home host
 USES_client/trainer  := cli agent external device work models settings home host
-USES_client/commands := cli agent external device work outbox settings session home host
+USES_client/commands := cli agent device outbox session home host
 
 # The laboratory: what plays, plans, proves and compares. Of the device it sees what its lines name; no room of the device sees it.
 ROOMS_lab       := fleet presets curves verify network pack simulate plan study
-USES_lab/fleet    := client/agent client/external client/device client/work client/outbox client/settings client/home client/host
+USES_lab/fleet    := client/agent client/external client/device client/work client/settings client/home client/host
 USES_lab/presets  := client/cli
-USES_lab/verify   := client/cli client/session client/home client/host
-USES_lab/network  := presets client/trainer client/cli client/agent client/work client/models client/settings client/session client/home client/host
-USES_lab/pack     := client/cli client/session client/home client/host
+USES_lab/verify   := client/cli client/session client/home
+USES_lab/network  := presets client/trainer client/cli client/agent client/work client/models client/settings client/session client/home
+USES_lab/pack     := client/cli client/session client/home
 USES_lab/simulate := network verify presets fleet client/trainer client/cli client/agent client/external client/device client/work client/settings client/home client/host
 USES_lab/plan     := simulate network presets fleet client/trainer client/cli client/agent client/external client/device client/work client/settings client/session client/home client/host
-USES_lab/study    := plan curves presets client/cli client/session client/home client/host
+USES_lab/study    := plan curves presets client/cli client/session client/home
 
 # librivulet: the rooms of a device. A room with a FLOORS_ line sees these floors, and not all that its house uses.
 DEVICE := $(addprefix client/,host home session settings eligibility models outbox work device)
@@ -115,7 +115,9 @@ FLOORS_lab/pack := base crypto wire data
 rooms   = $(if $(ROOMS_$(1)),$(addprefix $(1)/,$(ROOMS_$(1))),$(1))
 reverse = $(if $(1),$(call reverse,$(wordlist 2,99,$(1))) $(firstword $(1)))
 house   = $(firstword $(subst /, ,$(1)))
+# $(2) in the line of room $(1): a room of its house, or with a slash another's.
+used = $(if $(findstring /,$(2)),$(2),$(call house,$(1))/$(2))
 # Folders that a file in folder $(1) sees.
-sees = $(1) $(if $(findstring /,$(1)),$(foreach u,$(USES_$(1)),$(if $(findstring /,$u),$u,$(call house,$(1))/$u))) \
+sees = $(1) $(if $(findstring /,$(1)),$(foreach u,$(USES_$(1)),$(call used,$(1),$u))) \
        $(foreach f,$(or $(FLOORS_$(1)),$(USES_$(call house,$(1)))),$(call rooms,$f))
 inc  = $(addprefix -iquote ,$(call sees,$(1)))
