@@ -1,4 +1,4 @@
-/* Which offsets of a coordinator are believed. The rest of upload.c is shown by tests/e2e/33-resume-device.sh. */
+/* Which offsets of a coordinator are believed. The rest of upload.c is shown by tests/e2e/331-resume-device.sh. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

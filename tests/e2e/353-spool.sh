@@ -2,9 +2,9 @@
 # Deltas at rest. A bit of an accepted one flipped while the coordinator is down and while it is up: named, not used. Encrypted: no
 # plaintext in the spool, the same model; a wrong key stops the start and loses nothing. In memory: what is lost with the machine is
 # dropped and sent again, and devices keep their copies until the round is committed.
-#   BUILD=build/mbedtls tests/e2e/35-spool.sh
+#   BUILD=build/mbedtls tests/e2e/353-spool.sh
 set -u
-FLEET_NAME=35-spool
+FLEET_NAME=353-spool
 . tests/e2e/common.sh
 peer=$BUILD/tests/tools/wire_peer
 [ -x "$peer" ] || skip "needs $peer"

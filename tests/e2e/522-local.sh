@@ -2,7 +2,7 @@
 # Local training as jobs ask for it: every optimizer and way of stepping trains, here and alone; a slow device sends what it has at
 # its deadline and counts for what it did; devices of unequal speed end together; FedNova's rounds verify.
 set -u
-FLEET_NAME=52-local
+FLEET_NAME=522-local
 . tests/e2e/common.sh
 
 MODEL_PART='"model": {"layers": [{"type": "flatten"}, {"type": "linear", "name": "fc1", "out": 50}, {"type": "relu"},

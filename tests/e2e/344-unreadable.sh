@@ -1,11 +1,11 @@
 #!/bin/sh
 # Files of a running coordinator that cannot be read (the disk fails, or the rights are gone), data sets of its own that somebody changes,
 # parts of uploads and kept deltas that are gone, cut or flipped: it says why, sends and folds nothing wrong, and goes on by itself.
-#   BUILD=build/mbedtls tests/e2e/34-unreadable.sh
+#   BUILD=build/mbedtls tests/e2e/344-unreadable.sh
 set -u
 umask 077
 # shellcheck disable=SC2034 # for fleet.sh
-FLEET_NAME=34-unreadable
+FLEET_NAME=344-unreadable
 . tests/e2e/common.sh
 peer=$BUILD/tests/tools/wire_peer
 [ -x "$peer" ] || skip "needs $peer"

@@ -4,7 +4,7 @@
 # coordinator breaks off folds, drawing, hashing and evaluations within five seconds, and goes on with them after its next start.
 #   FLEET_PARAMETERS=N  of the large model, default 100 million
 set -u
-FLEET_NAME=69-costs
+FLEET_NAME=74-costs
 . tests/e2e/common.sh
 PEER=$BUILD/tests/tools/wire_peer
 [ -x "$PEER" ] || skip "needs $PEER"

@@ -5,7 +5,7 @@
 [ -n "${FULL:-}" ] || { echo "FULL=1 runs it, as .ci/run does"; exit 77; }
 set -u
 umask 077
-FLEET_NAME=34-running
+FLEET_NAME=343-running
 . tests/e2e/common.sh
 
 fleet_start "reserve = 0

@@ -1,9 +1,9 @@
 #!/bin/sh
 # The clock of rivulet simulate is that of a fleet: devices in network namespaces, each behind a line of a set rate, take as long for
 # rounds and buffers, within a tenth, as the simulator says for a table of those rates and for how long training takes.
-#   FULL=1 tests/e2e/52-links.sh
+#   FULL=1 tests/e2e/521-links.sh
 set -u
-FLEET_NAME=52-links
+FLEET_NAME=521-links
 . tests/e2e/common.sh
 [ -n "${FULL:-}" ] || skip "FULL=1 runs it, as .ci/run does: it goes by the clock"
 [ "$(id -u)" = 0 ] || skip "needs root for network namespaces"

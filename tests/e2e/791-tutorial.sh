@@ -17,7 +17,7 @@ if [ -z "${TUTORIAL_INSIDE:-}" ]; then
 fi
 dir=$TUTORIAL_INSIDE
 fail() {
-	echo "79-tutorial: failed: $*"
+	echo "791-tutorial: failed: $*"
 	tail -n 20 "$dir"/*.log 2>/dev/null
 	exit 1
 }

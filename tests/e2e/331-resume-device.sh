@@ -1,9 +1,9 @@
 #!/bin/sh
 # A device behind a slow link that breaks: its upload of 12 MiB goes on after the link was cut, the coordinator killed and the device
 # killed, and so does its download of the model; each byte range travels about once, and the model is that of an undisturbed run.
-#   BUILD=build/mbedtls tests/e2e/33-resume-device.sh
+#   BUILD=build/mbedtls tests/e2e/331-resume-device.sh
 set -u
-FLEET_NAME=33-resume-device
+FLEET_NAME=331-resume-device
 . tests/e2e/common.sh
 relay=$BUILD/tests/tools/relay
 [ -x "$relay" ] || skip "needs $relay"

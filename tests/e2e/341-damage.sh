@@ -2,7 +2,7 @@
 # State that is damaged is found, named and never used: by `rivuletd check`, at the start, and when it is needed.
 set -u
 umask 077
-FLEET_NAME=34-damage
+FLEET_NAME=341-damage
 . tests/e2e/common.sh
 state=
 

@@ -5,7 +5,7 @@
 # of the owners, one started for each task and two that stay, the model settles where averaging would not.
 #   SEED=N   repeats the moments of a run, as far as time can be repeated
 set -u
-FLEET_NAME=54-variates
+FLEET_NAME=541-variates
 . tests/e2e/common.sh
 SEED=${SEED:-$(date +%s)}
 devices="device1 device2 device3"

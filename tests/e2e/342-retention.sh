@@ -2,7 +2,7 @@
 # Which models stay, what status says is used, and whether the forecast of the rest of a job comes true. The device's cache keeps
 # to its size.
 set -u
-FLEET_NAME=34-retention
+FLEET_NAME=342-retention
 . tests/e2e/common.sh
 
 fleet_start "

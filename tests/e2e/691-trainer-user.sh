@@ -3,7 +3,7 @@
 # are known in a mount namespace of its own alone, where /var/lib is empty. With Landlock and seccomp (confine = yes) and without, what
 # is the agent's cannot be reached; what trainers leave goes, whatever it is; no trainer outlives its agent, however that ends.
 set -u
-FLEET_NAME=69-trainer-user
+FLEET_NAME=691-trainer-user
 . tests/e2e/common.sh
 [ "$(id -u)" = 0 ] || skip "needs the superuser"
 for tool in unshare setpriv pgrep; do

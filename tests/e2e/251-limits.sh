@@ -1,9 +1,9 @@
 #!/bin/sh
 # Crowds: what one identity may ask and hold open, what happens to those without one when all places are taken, silent handshakes
 # by the hundred, and an upload that dawdles; long looks through the audit log, and quotas under twenty requests at once. Devices go on meanwhile.
-#   BUILD=build/mbedtls tests/e2e/25-limits.sh
+#   BUILD=build/mbedtls tests/e2e/251-limits.sh
 set -u
-FLEET_NAME=25-limits
+FLEET_NAME=251-limits
 . tests/e2e/common.sh
 failed=0
 

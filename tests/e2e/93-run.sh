@@ -5,7 +5,7 @@ dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 
 fail() {
-	echo "10-run: failed: $*" >&2
+	echo "93-run: failed: $*" >&2
 	cat "$dir/out" >&2
 	exit 1
 }

@@ -2,7 +2,7 @@
 # Jobs whose tasks fail on a device rest there, each alone: a good one beside a dozen of them goes on. What diverges, is refused by the
 # coordinator, or finds no data of its shape fails; everybody can see why.
 set -u
-FLEET_NAME=72-failing-jobs
+FLEET_NAME=721-failing-jobs
 . tests/e2e/common.sh
 fleet_start
 fleet_join dev "[data d]

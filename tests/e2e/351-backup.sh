@@ -3,7 +3,7 @@
 # raised once, seen in receipts and the audit log, and the job ends.
 set -u
 umask 077
-FLEET_NAME=35-backup
+FLEET_NAME=351-backup
 . tests/e2e/common.sh
 
 d() { # d ARGUMENTS...: rivuletd with the configuration

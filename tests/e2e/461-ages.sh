@@ -3,7 +3,7 @@
 # right again or an administrator confirms it.
 set -u
 # shellcheck disable=SC2034 # for fleet.sh
-FLEET_NAME=46-ages
+FLEET_NAME=461-ages
 . tests/e2e/common.sh
 type faketime >/dev/null 2>&1 && [ -z "${SAN:-}" ] || skip "needs faketime, and no sanitizer"
 fake= # faketime makes a semaphore by its process's number, which one that was killed may have left

@@ -4,7 +4,7 @@
 set -u
 umask 077
 # shellcheck disable=SC2034 # for fleet.sh
-FLEET_NAME=35-rekey
+FLEET_NAME=352-rekey
 . tests/e2e/common.sh
 command -v openssl >/dev/null || skip "needs openssl"
 checks=0

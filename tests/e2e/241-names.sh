@@ -1,9 +1,9 @@
 #!/bin/sh
 # Which job, device or model a word means, where somebody else took the name or the beginning of the id; documents that somebody else
 # submitted first. The command line, REST and Python get one answer.
-#   BUILD=build/mbedtls tests/e2e/24-names.sh
+#   BUILD=build/mbedtls tests/e2e/241-names.sh
 set -u
-FLEET_NAME=24-names
+FLEET_NAME=241-names
 . tests/e2e/common.sh
 
 remote() { # remote TOKEN COMMAND...
