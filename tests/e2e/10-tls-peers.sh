@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc openssl address
 # The TLS of this build against curl and openssl, and against the other back end's build where that has been made.
 #   BUILD=build/mbedtls tests/e2e/10-tls-peers.sh       OTHER=PATH names another build's tlspeer
 set -u

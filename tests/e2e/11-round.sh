@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc openssl address thread
 # Three devices, a small job, two rounds: what the coordinator then says of them, and that nothing is left behind.
 set -u
 FLEET_NAME=11-round

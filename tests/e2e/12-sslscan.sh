@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc openssl address
 # What sslscan and `openssl s_client` find of the coordinator's TLS: exactly the versions, ciphers and groups that are meant, no
 # renegotiation, no compression, a strong key; key updates do not go on for ever.
 #   BUILD=build/mbedtls tests/e2e/12-sslscan.sh

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc openssl address
 # What older versions left: a state directory, with a round open and a delta accepted in it, starts under these programs, its devices
 # go on, and the job comes to the models that the old programs came to. A `rivulet` of such a version joins and trains beside ours.
 #   OLD=build/402de29/rivulet      old programs; .ci/run builds them. Those that are not there are left out

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc openssl full address
 # A coordinator and two devices under valgrind, from init to the end of a short job: no bad read, no use of what was never set, no
 # leak, in any of the programs.
 #   FULL=1 BUILD=build/mbedtls tests/e2e/14-valgrind.sh

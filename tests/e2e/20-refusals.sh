@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc openssl address
 # Every way to send a delta wrongly, and to join wrongly: each is refused with its own problem, costs no body bytes where the
 # head alone decides, leaves the open round as it was and nothing in the spool. Then the honest devices finish the job.
 #   BUILD=build/mbedtls tests/e2e/20-refusals.sh

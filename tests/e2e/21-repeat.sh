@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc openssl address
 # The same delta again gets the same receipt, byte for byte: at once, after a restart, after its round was committed, from two
 # connections at a time; and a connection's next request works after an answer that came before the body.
 #   BUILD=build/mbedtls tests/e2e/21-repeat.sh

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc openssl address
 # HTTP as it comes from outside, over TLS: raw requests that no client library would send, ranges and entity tags of models,
 # and who may do what.
 #   BUILD=build/mbedtls tests/e2e/22-http.sh

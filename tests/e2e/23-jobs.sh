@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # The life of jobs: submission, commands, selection, models from outside with an external trainer, evaluation by devices,
 # reload and graceful stop of the coordinator.
 #   BUILD=build/mbedtls tests/e2e/23-jobs.sh

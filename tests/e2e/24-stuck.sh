@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc openssl address
 # Jobs that cannot move say so once, with the reason and what to do: in the log, in status, in job show, to who follows a job in the shell
 # and in Python. (A full disk: 33-disk.sh.)
 #   BUILD=build/mbedtls tests/e2e/24-stuck.sh

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc openssl address
 # Which job, device or model a word means, where somebody else took the name or the beginning of the id; documents that somebody else
 # submitted first. The command line, REST and Python get one answer.
 #   BUILD=build/mbedtls tests/e2e/241-names.sh

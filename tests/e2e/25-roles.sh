@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc openssl address
 # Who may do what: every route as everyone who can ask, over resumed, open and now and then fresh TLS connections, against a table written by
 # hand; then identities that change under open connections.
 #   BUILD=build/mbedtls tests/e2e/25-roles.sh

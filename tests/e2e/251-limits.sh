@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc openssl thread
 # Crowds: what one identity may ask and hold open, what happens to those without one when all places are taken, silent handshakes
 # by the hundred, and an upload that dawdles; long looks through the audit log, and quotas under twenty requests at once. Devices go on meanwhile.
 #   BUILD=build/mbedtls tests/e2e/251-limits.sh

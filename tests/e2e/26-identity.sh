@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc openssl address thread
 # The life of an identity, seen from the coordinator: suspended, resumed and revoked while requests run; renewed, rotated, left and
 # joined again; what is known of a device, over a restart; whom a refused certificate names in the log; the listener for probes; the
 # server certificate's end.

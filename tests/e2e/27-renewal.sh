@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc openssl
 # Certificates and keys change under devices that work: renewal over several rounds and in a sleep longer than the certificate's life
 # in the middle of a training, answers that are spoilt or lost, processes that are killed, deltas signed by the key before, leaving.
 #   BUILD=build/mbedtls tests/e2e/27-renewal.sh      FAULTY=PROGRAM  a `rivulet` built with FAULTS=1, killed at its named places

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # `rivulet doctor`: each fault is made for real, and what the doctor says about it, its exit code and its JSON are checked. It
 # must change nothing in the home.
 #   BUILD=build/mbedtls tests/e2e/28-doctor.sh

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc openssl
 # Administration from elsewhere: access tokens instead of certificates, what each role may do with the same commands, devices
 # listed, picked and shown, suspended, resumed and revoked by name; an administrator's certificate that renews itself.
 #   BUILD=build/mbedtls tests/e2e/29-administration.sh

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc
 # The same keys, job document and data give the same models, to the bit: whatever the order in which devices report and the
 # number of threads, when the coordinator or a device is killed in the middle of a round, and with the programs of other
 # builds (the other back end, clang) where those have been made.

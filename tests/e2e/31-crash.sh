@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc openssl thread
 # The coordinator, and now and then a device, is killed with -9 at random moments of a job, also while it starts: the job
 # still ends with the models of an undisturbed run, each round committed once, nothing left behind.
 #   SEED=N   repeats the moments of a run, as far as time can be repeated

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc openssl address thread
 # A delta of 12 MiB in pieces: cut at many bytes, coordinator killed in between, bytes flipped on its disk, two transfers at a time,
 # another manifest. The offset never goes back, nothing is taken that does not match, and what was complete is sent once.
 #   BUILD=build/mbedtls tests/e2e/32-resume.sh

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc
 # Full disk, read-only disk, I/O errors, no memory, no descriptors: the coordinator says so, takes nothing that it cannot keep, loses
 # nothing that it has acknowledged, and goes on by itself when the cause is gone.
 set -u

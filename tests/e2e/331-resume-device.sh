@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc
 # A device behind a slow link that breaks: its upload of 12 MiB goes on after the link was cut, the coordinator killed and the device
 # killed, and so does its download of the model; each byte range travels about once, and the model is that of an undisturbed run.
 #   BUILD=build/mbedtls tests/e2e/331-resume-device.sh

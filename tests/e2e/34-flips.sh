@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # One bit of a coordinator's state flips: `rivuletd check` finds it, or it cannot matter, and a coordinator that is started on it does
 # nothing wrong silently. Likewise a value of another kind or length in a row. FLIPS=2000 ODD=0 for all of it, SEED=n for the same ones again.
 set -u

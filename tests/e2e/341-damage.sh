@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # State that is damaged is found, named and never used: by `rivuletd check`, at the start, and when it is needed.
 set -u
 umask 077

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # Which models stay, what status says is used, and whether the forecast of the rest of a job comes true. The device's cache keeps
 # to its size.
 set -u

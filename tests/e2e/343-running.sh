@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc full address
 # What a coordinator needs is deleted, cut or changed while it runs, one file after the other: it says so once, uses nothing of it, lets
 # all else go on, and goes on by itself when the file is back.
 #   FULL=1   it waits for most of a minute and a half

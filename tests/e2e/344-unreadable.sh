@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # Files of a running coordinator that cannot be read (the disk fails, or the rights are gone), data sets of its own that somebody changes,
 # parts of uploads and kept deltas that are gone, cut or flipped: it says why, sends and folds nothing wrong, and goes on by itself.
 #   BUILD=build/mbedtls tests/e2e/344-unreadable.sh

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # A device whose disk is full, read-only or broken: it gives its task back and says why, keeps what it has, goes on running, and works
 # again by itself when the cause is gone.
 set -u

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc
 # A backup is taken while rounds run, the coordinator dies with its disk, and the fleet goes on from the copy: the incarnation is
 # raised once, seen in receipts and the audit log, and the job ends.
 set -u

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # A backup that is older than changes of keys is restored: the real devices go on by themselves with the keys that they have, old ones are
 # refused, and where two keys might be right nobody goes on until an administrator says which.
 set -u

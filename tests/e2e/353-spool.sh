@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address thread
 # Deltas at rest. A bit of an accepted one flipped while the coordinator is down and while it is up: named, not used. Encrypted: no
 # plaintext in the spool, the same model; a wrong key stops the start and loses nothing. In memory: what is lost with the machine is
 # dropped and sent again, and devices keep their copies until the round is committed.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc
 # A server's rate that becomes absurd after a few rounds: the metric collapses, and the job's guard goes back to the best model
 # with the optimizer state that belongs to it, or pauses or stops the job. Twice the same with kill -9 in between; rivulet verify
 # folds all of it again.

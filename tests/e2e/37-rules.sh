@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc
 # Every rule and every server optimizer on a real fleet of seven, one of which is hostile: the models come where the honest ones
 # want them, those of the plain mean do not. The coordinator is killed in the middle, with the optimizers' states on its disk: the
 # same bits come out; and rivulet verify folds each round again.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # A server's rate that follows the number of reports: four devices, then two, with the coordinator killed in between. The factors in the
 # audit records follow from the reports, and rivulet verify folds each round again with them.
 set -u

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc openssl
 # curl alone, with the CA file and a device's certificate, reads status, jobs, rounds and models. The model file is read by
 # an independent parser, its id is its hash, and PyTorch, where installed, loads it by name and counts as many right answers.
 # On MNIST where it is there, else on drawn-up files of the same form.

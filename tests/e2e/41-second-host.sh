@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc openssl address
 # A device on a second host, played by two network namespaces: one holds the coordinator, the other a device that reaches
 # it by address alone, over the wire between the two.
 set -u

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # Old and new get along: the coordinator ignores fields of a message that it does not know, a device those of a newer
 # coordinator; an agent that cannot do a job is told why.
 set -u

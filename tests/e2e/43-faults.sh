@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc openssl address
 # What a device does when things go wrong around a delta: a refusal of the device itself costs no work, one of the delta
 # does not make it hurry, a receipt must be signed, a delta the coordinator cannot take leaves time for other jobs, a cached
 # model is not believed, nor what it says of a job that the owner's list is asked about, a full disk does not run ahead of the delta.

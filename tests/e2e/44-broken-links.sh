@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc
 # Six devices, each behind a bad link of its own: late, slow, cut every second or two in every way a connection can end, with
 # wrong bytes and with bytes that come twice. A model takes longer to pass than a connection lives. The job ends with the models
 # of an undisturbed run; nothing is trained twice, and of what has passed once little passes again.

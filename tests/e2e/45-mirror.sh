@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # `model_mirror` through a real nginx, with the configuration of docs/operators.md: one download from the coordinator serves a
 # site, with Range as well; and no mirror, however it fails, is worse than a few seconds and a fall-back to the coordinator.
 set -u

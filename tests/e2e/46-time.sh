@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc
 # Time and devices: certificates that run out during a job or ran out long ago, clocks that are wrong by hours and by years,
 # devices that sleep for several rounds. Nobody is restarted, nothing is lost, and the models are those of a quiet run.
 #   LONG=1   also connections that die without a word, which takes three minutes more (a part of it: root and network namespaces)

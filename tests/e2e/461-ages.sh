@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc
 # What is deleted for its age waits while the coordinator's clock has stepped: at a start, while it runs, over restarts; until the clock is
 # right again or an administrator confirms it.
 set -u

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc
 # How a device reaches its coordinator: several addresses, one that is gone, silent or in a stranger's hands; a coordinator that
 # moves; IPv6; a name that cannot be resolved for a while; an HTTP proxy.
 set -u

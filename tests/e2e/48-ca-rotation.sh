@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc openssl address
 # The CA is replaced while devices work: they renew by themselves, nobody restarts; who did not renew is named and shut out only
 # by force; tokens of before stay good in every phase; an interrupted change goes on.
 #   BUILD=build/mbedtls tests/e2e/48-ca-rotation.sh

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc openssl address
 # Behind a load balancer that speaks the PROXY protocol: devices work through it, logs and limits see their own addresses, and
 # nobody else may write such a head.
 #   BUILD=build/mbedtls tests/e2e/49-proxy.sh

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc full
 # MNIST as in the FedAvg paper (McMahan et al. 2017, table 2): 100 devices of 600 examples each, iid, 10 reports per round,
 # the 2NN 784-200-200-10, E = 1, B = 10; each device a process of its own over HTTPS. 97 % test accuracy within 105 rounds
 # (the paper: 87).

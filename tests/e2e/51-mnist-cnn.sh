@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc full
 # MNIST with the FedAvg paper's CNN (1,663,370 parameters) on 10 devices of 6000 examples each, iid: 98.5 % test accuracy.
 # About 120,000 examples are trained, at 1000 or more a second and core: minutes. Without FULL=1 two short rounds, which must
 # give the models of rivulet simulate.

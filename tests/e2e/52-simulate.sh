@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc
 # rivulet simulate is the fleet: for the same job document, data and device ids it names the same models, to the bit, and
 # measures the same, round by round, as a coordinator with devices does; and repeats rounds from the coordinator's records. Rules, server optimizers and codecs of several kinds. And
 # settings that are neutral leave a job's weights as they are without them.

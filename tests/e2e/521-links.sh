@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc links
 # The clock of rivulet simulate is that of a fleet: devices in network namespaces, each behind a line of a set rate, take as long for
 # rounds and buffers, within a tenth, as the simulator says for a table of those rates and for how long training takes.
 #   FULL=1 tests/e2e/521-links.sh

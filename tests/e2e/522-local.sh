@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc
 # Local training as jobs ask for it: every optimizer and way of stepping trains, here and alone; a slow device sends what it has at
 # its deadline and counts for what it did; devices of unequal speed end together; FedNova's rounds verify.
 set -u

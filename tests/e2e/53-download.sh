@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # `download`: devices fetch new models as differences. Fewer bytes, the same bytes everywhere, a device that slept catches up,
 # a damaged difference costs a whole model and nothing else, `rivulet verify` folds the same models.
 #   OTHER_BUILDS="DIR..."   as in 30-reproducible.sh

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc
 # `upload.codec: sparse` with error feedback on real devices: bytes, what feedback is worth, a list of codecs, `rivulet verify`. A
 # device that is killed at every step of keeping and adding its residual makes the same models as one that was left alone.
 #   FAULTY=PROGRAM  a `rivulet` built with FAULTS=1, killed at its named places; without it, kills come at any time

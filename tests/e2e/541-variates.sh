@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc
 # Control variates (SCAFFOLD): the coordinator's is the mean of the devices' own after every round of all of them, to the rounding
 # of f32, also with a lossy codec and with devices and coordinator killed with -9 at random moments; the first round is that of
 # plain averaging to the bit; rounds fold again to the same bits; a device whose variate is gone says so and stays away. With programs

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # The figures people decide by: three devices' counts, added up, are those of the coordinator on the devices' validation shares put
 # together; the best model is kept, and, fetched and measured again, has the figure that made it the best.
 #   FIGURES_OUT=DIR   leaves there what tests/python/pypi/test_figures.py computes the same from, and measures two classes and numbers, too

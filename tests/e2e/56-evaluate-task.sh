@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # Tasks of kind evaluate: the last model of a job whose devices evaluate gets its figure, also when the coordinator is killed on the
 # way; an agent that knows no such tasks gets none; any model may be evaluated like a job's; and so by programs of the owners, one that
 # stays and one that is started for each task.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # Rounds by buffers on a real fleet: devices of unlike speed, a coordinator and a device that are killed, an open buffer in a backup. All
 # of it is folded again from the records; a delta that is too old is refused before a byte of it is read.
 set -u

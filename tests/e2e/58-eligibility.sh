@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # The owner's rules: a laptop that is unplugged while it trains hands in what it has, or gives the task back where that is too little,
 # and says why; a delta that would go over a modem waits until the link is another one. Sensors are files below $FLEET.
 set -u

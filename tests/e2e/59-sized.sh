@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # Work by measured speed: devices ten times as fast as others get ten times the steps, and rounds end in about the time that was
 # asked for; a device that asks again gets the same steps, also of a coordinator that was killed and would now count otherwise; more
 # steps are refused; the steps of a job's record give its models again, bit for bit.

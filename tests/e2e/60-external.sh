@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # Training loops of others: the example programs in Python as external trainers, the example in C on librivulet, and a
 # trainer that fails; a program in place of the built-in trainer.
 set -u

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # Trainers as people have them, confined: PyTorch's DataLoader with two workers in a virtual environment outside the system's
 # directories, and two processes under mpirun. Neither sees the device's key, and both find what they need. The coordinator: it
 # writes nowhere but in its directories. Where this runs as root, agent and coordinator run as another user, as they do under systemd.

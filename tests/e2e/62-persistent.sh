@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # Trainers that stay: Python starts once for twenty rounds, whatever it prints, and its examples are written once; another job gets
 # another process; one that is killed, one that hangs and one that gives its task back leave the job going on.
 set -u

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # Data as people have it: pictures and a table are packed and trained on; a picture that claims too much is refused by its header;
 # nothing but the client knows a picture's format; a set larger than the memory streams; a text reaches a trainer.
 set -u

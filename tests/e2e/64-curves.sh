@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # Curves and sweeps: a job's plot, jobs side by side, their rounds as CSV, JSON lines and an event file that is written beside a running job
 # across a restart of the coordinator; a document changed as it is submitted; a sweep that is ended and goes on.
 #   BUILD=build/mbedtls tests/e2e/64-curves.sh

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc
 # What a job will cost, said before it is submitted, beside what it then cost: bytes, memory of a device, time, on three jobs. And what
 # cannot run.
 set -u

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc
 # Networks of newer layers over a coordinator and two devices: a text by a preset of LSTMs, which the coordinator measures, and batch
 # norms on pictures, whose running statistics are averaged. Both give the models and figures of rivulet simulate, to the bit; verify
 # folds them again.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # `rivulet trainer` in place of the built-in trainer, started for each task and staying: the same models and figures as inside the agent,
 # to the bit, whatever the recipe asks for; partial work, tasks that evaluate, and one that it cannot do.
 set -u

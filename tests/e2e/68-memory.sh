@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc
 # Memory before a task: a device that cannot hold a job downloads nothing of it, says so, and is asked again once its offer changes; others
 # go on. What a plan says is what devices that train then take: on a small convolution, a residual network, an LSTM and MobileNetV2.
 set -u

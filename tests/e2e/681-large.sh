@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc
 # The agent's anonymous memory beside a program that trains: as little with a model of 16 MiB as without one. tests/large is the same with
 # 3 GiB.
 set -u

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # A trainer that tries everything against the agent whose user it has (tests/tools/hostile_trainer.c): of the agent's nothing is read,
 # changed or signalled, and nothing that it leaves stays. Then programs as people have them, which the same confinement lets live.
 # Where this runs as root, the agent runs as another user, as under systemd. TORCH=PYTHON names one with PyTorch.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # Trainers with a user of their own (docs/security.md): agents run as users of this test, rivulet-trainer is one, too, and all of them
 # are known in a mount namespace of its own alone, where /var/lib is empty. With Landlock and seccomp (confine = yes) and without, what
 # is the agent's cannot be reached; what trainers leave goes, whatever it is; no trainer outlives its agent, however that ends.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc openssl address
 # The audit log of a real fleet: what it holds, that it verifies offline, that every damage is named at the right entry, that
 # rounds folded again from kept deltas give the same bits, also by other builds, what a device has touched, and that an erased
 # device leaves a chain that verifies.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc full
 # A bad week: 50 devices, three jobs of two owners, a disk that somebody goes on filling, two lost databases, another CA and an old
 # backup. Nothing that was acknowledged is lost but what a restore took back, and each message names what to do.
 #   FULL=1 BUILD=build/mbedtls tests/e2e/71-bad-week.sh

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # A year in a minute: 20 devices whose clocks, and whose coordinator's, jump by -12 years, -1, +2 and +400 days, while they run and while they
 # start; certificates for a day, which stand for years; two changes of the CA. Within a minute of the clocks being right all
 # train again; in the end no key has joined anew, and nothing that was young is gone for its age. What happens when is drawn from SEED.

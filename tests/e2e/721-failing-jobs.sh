@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # Jobs whose tasks fail on a device rest there, each alone: a good one beside a dozen of them goes on. What diverges, is refused by the
 # coordinator, or finds no data of its shape fails; everybody can see why.
 set -u

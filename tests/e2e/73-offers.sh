@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # A device with more examples than a job lets it claim works on a drawn share, whoever trains: the agent, a program that is given files, a
 # program with data of its own. Submit and plan say whom it concerns. A program that gives no figures is asked for them once.
 set -u

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # What a submitter's documents cost the others: planning and submitting models of gigabytes takes no memory; what no round could hold is
 # refused; a fold of a hundred million parameters, by one device with 25 KB, holds up no other job's rounds; told to end, the
 # coordinator breaks off folds, drawing, hashing and evaluations within five seconds, and goes on with them after its next start.

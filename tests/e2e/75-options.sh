@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # The command lines of both programs: each subcommand says its options by --help, and what is wrong with a line, with the exit code of a wrong
 # usage; rivuletd takes its configuration before a command and behind it.
 set -eu

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # bash and zsh complete every subcommand and option of both programs, and the names of devices and jobs; a coordinator that is not there, or
 # does not answer, costs no time and no word.
 set -u

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # Every command that takes a job file takes every kind of one: with a preset, layers, a model of its own, a program, an evaluation, in
 # buffered rounds. And programs that train side by side in the simulator begin with the same model.
 set -u

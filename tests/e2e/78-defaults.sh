@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # Defaults of new jobs: what a coordinator notes beside a job is in force in its rounds, in their records and when they are folded again or
 # repeated; a job that was submitted to an earlier version folds to what its document always meant, to the bit.
 set -u

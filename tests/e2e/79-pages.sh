@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc full address
 # Every command line in the blocks of README.md and docs/operators.md, in its order, as root, on a system of its own (/etc, /var/lib, /srv,
 # /run, /backup and a network that end with the test). tests/tools/page_lines.py knows what must be so before a line, and what it must say;
 # a line that it does not know is run as it stands. Stand-ins for systemctl and others do what the units say.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # docs/tutorial-1-first-fleet.md: each of its blocks in its order, as root, on a system of its own (/etc, /var/lib, /srv, /run and a network
 # that end with the test). A stand-in for systemctl starts what the units say, as their users.
 set -eu

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc full address
 # docs/tutorial-3-a-fleet-as-it-is.md as its reader pastes it: what it shows is what the programs print, figure by figure.
 #   FULL=1 tests/e2e/792-tutorial-fleet.sh
 set -eu

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc full address
 # docs/tutorial-4-prove-it.md as its reader pastes it, in a network of its own; ids, times and figures are not compared.
 #   FULL=1 tests/e2e/793-tutorial-proof.sh
 set -eu

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # A network alone: rivulet eval gives the outputs that numpy computes from the same weights, and the figures that training reported;
 # rivulet model export writes the same network as ONNX, from a coordinator and from files; what does not fit is refused with a reason.
 set -u

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # The units parse, name options that exist, and rivuletd's exposure stays low.
 set -eu
 BUILD=${BUILD:-build/mbedtls}

@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # `make install` puts everything in its place, and a program builds against what it installed, small and without BLAS.
 set -eu
 BUILD=${BUILD:-build/mbedtls}

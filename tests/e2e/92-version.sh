@@ -1,4 +1,5 @@
 #!/bin/sh
+# stages: gcc address
 # Which build a tree makes: from a clone, a changed one, a shallow one, an archive, a copy, and below a repository that is not its own.
 set -eu
 command -v git >/dev/null || { echo "needs git"; exit 77; }

@@ -1,3 +1,4 @@
+/* stages: gcc clang address */
 /* Linear layers that use another's weight, and lora: steps, roles of tensors, what is refused. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 /* When the wall clock is believed, over steps, restarts and confirmations; what waits while it is not. */
 #include <setjmp.h>
 #include <stdarg.h>

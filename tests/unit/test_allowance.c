@@ -1,3 +1,4 @@
+/* stages: gcc clang address */
 /* Which of its examples a device works on where a job lets it claim fewer than it has. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc openssl address */
 /* The superuser alone can give rights away: without, most is skipped. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang address */
 /* model/ARITHMETIC.md in plain loops, one operation after the other, compared to the bit: outputs, gradients of what a layer reads and of
  * its parameters. Layers of sequences. */
 #include <setjmp.h>

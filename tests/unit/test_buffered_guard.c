@@ -1,3 +1,4 @@
+/* stages: gcc openssl address */
 /* Buffered jobs whose devices measure: which base a figure is of, and a guard that goes back by it. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc openssl address */
 /* Needs the superuser and control groups of version 2 with memory, as no user can give groups away; else it is skipped. */
 #include <setjmp.h>
 #include <stdarg.h>

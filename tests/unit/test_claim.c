@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 /* Which keys a restored state takes for newer than its own: by certificate, dates and what else is known; whose request decides. */
 #include "claim.c"
 

@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 /* Programs that stay from task to task, as shell scripts. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc openssl address thread */
 #include "conn_fixture.h"
 
 /* --- heads */

@@ -1,3 +1,4 @@
+/* stages: gcc openssl address thread */
 /* Many on one coordinator: turns, who is told to wait, who is closed for others, the line of strangers. */
 #include "conn_fixture.h"
 

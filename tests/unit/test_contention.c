@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 /* Fewer threads where others want the processors, all again where nobody does; and whether the kernel is understood, beside programs that run. */
 #include <setjmp.h>
 #include <stdarg.h>

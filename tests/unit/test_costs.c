@@ -1,3 +1,4 @@
+/* stages: gcc clang address */
 /* Where the bytes of a net go: layers and wholes against each other, by hand, and of a net that is only planned. */
 #include <setjmp.h>
 #include <stdarg.h>

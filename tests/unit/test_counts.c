@@ -1,3 +1,4 @@
+/* stages: gcc address */
 /* Counts in reports: what they encode to, what one device cannot have counted, how long they may get. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang address */
 /* Our own curves against libm in double precision: the bounds that curves.h states, the extremes, NaN; the same bits wherever an element
  * stands. */
 #include <setjmp.h>

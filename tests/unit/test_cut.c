@@ -1,3 +1,4 @@
+/* stages: gcc openssl address */
 /* Mapped files that somebody cuts: nobody dies of it, and whoever read them can tell. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc openssl address */
 /* What a device keeps of a job on its disk: bytes written by hand, files of an earlier program, and what must be refused. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang address */
 /* The randomness inside a step, drawn by place: what a number depends on, and on what it does not. */
 #include <setjmp.h>
 #include <stdarg.h>

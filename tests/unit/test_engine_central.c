@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address thread */
 /* Jobs that a program of a named device measures: who trains, who is asked to measure, and which report counts. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 /* What a job may cost: bounds at its submission, which older jobs are not held to, and what is left of one that is over. */
 #include <setjmp.h>
 #include <stdarg.h>

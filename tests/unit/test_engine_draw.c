@@ -1,3 +1,4 @@
+/* stages: gcc openssl address thread */
 /* Who may take part, and who is drawn. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc openssl address thread */
 /* Jobs that a start cannot go on with: each waits for what it lacks, and all others go on. */
 #include <setjmp.h>
 #include <stdarg.h>

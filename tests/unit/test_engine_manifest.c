@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address thread */
 /* What a manifest and a report are held to. */
 #include <setjmp.h>
 #include <stdarg.h>

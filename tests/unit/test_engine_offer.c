@@ -1,3 +1,4 @@
+/* stages: gcc openssl address */
 /* What a device says in its offer decides what it is given: jobs that it leaves alone, examples that it could not claim, figures that
  * its trainer does not give. */
 #include <setjmp.h>

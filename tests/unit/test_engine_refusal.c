@@ -1,3 +1,4 @@
+/* stages: gcc openssl address */
 /* Devices that cannot hold a job's tasks: not asked again for the same offer, seen by persons, and forgotten with what they stand for. */
 #include <setjmp.h>
 #include <stdarg.h>

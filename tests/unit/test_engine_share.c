@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 /* Jobs of one priority share the devices: who is given which job's task. */
 #include <setjmp.h>
 #include <stdarg.h>

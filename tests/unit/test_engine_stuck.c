@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address thread */
 /* Why an engine's jobs cannot move. Time is the test's. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address thread */
 /* Documents that become jobs or are refused, commands, and the list of what there is. */
 #include <setjmp.h>
 #include <stdarg.h>

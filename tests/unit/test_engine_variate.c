@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 /* Jobs with control variates on the coordinator: whose counts, how many may, what is folded and kept. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc openssl address thread */
 /* The coordinator's own data sets, shared by all who use them. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 /* Rounds that make no model: of a job whose devices evaluate, after its last; and of one that does nothing else. */
 #include <setjmp.h>
 #include <stdarg.h>

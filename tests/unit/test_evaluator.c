@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 /* The coordinator's evaluations: whom they hold up, what ends them, what they may cost. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc openssl address */
 /* What a request looks at: lists in pieces, also where nothing is shown; long looks, one of an identity at a time. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang address thread */
 /* What is worked out "fast" (local.arithmetic), or without a word by networks of the oldest layers, is near what is exact, for shapes that
  * OpenBLAS takes and for others, and the same with any number of threads. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 /* The ratios against numbers computed by hand and by scikit-learn 1.x (the calls stand beside them), to 1e-12. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc openssl address */
 /* First models as version 8904a80 made them, when it drew them whole, in memory: tests/vectors/first. */
 #include <setjmp.h>
 #include <stdarg.h>

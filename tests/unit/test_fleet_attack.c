@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 /* What attackers of a simulated fleet send, on deltas of two elements. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 /* Tables of simulated devices: what is read, what is refused and where; and devices that follow from them. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 /* Devices whose word on the model is wrong, and a delta that is damaged: neither decides anything. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 /* The folder: whose round is next, what it may take, and what a stop breaks off. */
 #include <setjmp.h>
 #include <stdarg.h>

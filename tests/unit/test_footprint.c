@@ -1,3 +1,4 @@
+/* stages: gcc openssl address */
 /* What a task takes of a device, with how many threads and in which pieces; what devices then took is in tests/e2e/68-memory.sh. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc openssl address */
 /* What a job will still need of the disk: the sums of docs/configuration.md, worked out by hand. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang address */
 /* The kernels of every instruction set of this machine: right, all that round products of the same bits, and all that fuse, and never outside
  * their arrays. */
 #include <setjmp.h>

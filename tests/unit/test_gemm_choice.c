@@ -1,3 +1,4 @@
+/* stages: gcc clang address */
 /* Ways of fast products: each right on odd shapes and by any team, taken where it is chosen, and nowhere else; how measured times choose. */
 #include <setjmp.h>
 #include <stdarg.h>

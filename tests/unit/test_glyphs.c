@@ -1,3 +1,4 @@
+/* stages: gcc clang address */
 /* The drawn data set: the same bytes on every machine, hands of their own, every digit in it. */
 #include <setjmp.h>
 #include <stdarg.h>

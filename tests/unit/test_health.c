@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 /* How long something was wrong below: by the clock that nobody sets. */
 #include <setjmp.h>
 #include <stdarg.h>

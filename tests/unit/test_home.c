@@ -1,3 +1,4 @@
+/* stages: gcc openssl address */
 /* What the agent notes in its home for persons and `rivulet doctor`. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc openssl address */
 /* Queries, and the heads of responses. */
 #include <setjmp.h>
 #include <stdarg.h>

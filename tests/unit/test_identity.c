@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 /*
  * Every generalisation with its neutral parameter equals its parent, bit for bit: job documents side by side, folded over the same
  * deltas for several rounds with their states, or trained on the same examples.

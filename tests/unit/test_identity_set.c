@@ -1,3 +1,4 @@
+/* stages: gcc openssl address */
 /* The files of an identity change together: the process is ended before every single step, and the home must be whole each
  * time it is opened again. */
 #include <setjmp.h>

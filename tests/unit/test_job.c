@@ -1,3 +1,4 @@
+/* stages: gcc clang address */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,8 +36,7 @@ static const char lenet[] =
     "{\"type\":\"relu\",\"name\":\"r1\",\"inputs\":[\"conv1\"]},"
     "{\"type\":\"maxpool2d\",\"name\":\"pool1\",\"inputs\":[\"r1\"],\"kernel\":[2,2]},"
     "{\"type\":\"conv2d\",\"name\":\"conv2\",\"inputs\":[\"pool1\"],\"out\":16,\"kernel\":5,"
-    "\"stride\":[1,1],"
-    "\"bias\":false,\"init\":\"glorot\"},"
+    "\"stride\":[1,1],\"bias\":false,\"init\":\"glorot\"},"
     "{\"type\":\"relu\"},{\"type\":\"avgpool2d\",\"kernel\":[2,3],\"stride\":[2,1],\"padding\":[1,"
     "0]},"
     "{\"type\":\"flatten\"},{\"type\":\"dropout\"},{\"type\":\"linear\",\"name\":\"fc\",\"out\":10,"

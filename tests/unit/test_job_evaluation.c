@@ -1,3 +1,4 @@
+/* stages: gcc address */
 /* Jobs that only evaluate. */
 #include <setjmp.h>
 #include <stdarg.h>

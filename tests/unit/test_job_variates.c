@@ -1,3 +1,4 @@
+/* stages: gcc address */
 /* What local.control_variates in a job document means, and what it cannot stand beside. */
 #include <setjmp.h>
 #include <stdarg.h>

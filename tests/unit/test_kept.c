@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 /* Files that a device keeps of a job: written part by part, and whatever happens to one of their bytes is found. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc openssl address */
 /* That what a program kept is lost is told, whatever the task is and however it ends: the file is gone then. */
 #include <setjmp.h>
 #include <stdarg.h>

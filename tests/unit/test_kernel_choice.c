@@ -1,3 +1,4 @@
+/* stages: gcc address thread */
 /* The choice of kernels in a file: made once, believed only if it is whole and this machine's, and the same for all who ask at once. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang address */
 /* Trained networks of each newer type of layer and form of loss: the same bits with every compiler, on every instruction set and machine.
  * A row that changes breaks the promise of net.h; model/ARITHMETIC.md has the order of each sum. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang address */
 /* Each type of layer and each form of loss against PyTorch: see tests/vectors/make_layer_vectors.py for the files. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang address */
 /* Layers of newer networks: gradients against central differences, training and evaluation, one part and the whole. */
 #include <setjmp.h>
 #include <stdarg.h>

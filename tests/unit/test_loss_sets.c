@@ -1,3 +1,4 @@
+/* stages: gcc clang address */
 /* Data sets that do not quite fit a loss, and what a network keeps of its sums: nothing beyond a buffer's end, no wrong gradient. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang address thread */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 /* What training need not hold: what lies before the first layer that moves, whole gradients, outputs that are worked out again. None of it
  * changes a bit. */
 #include <setjmp.h>

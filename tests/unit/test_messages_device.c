@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 /* What a device says of itself and its work, what is answered to it, and tokens. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address thread */
 /* Files of models and states that somebody changes while this process runs. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 /* What says which model is the best: its words in a document, own metrics that a few devices cannot move, and what a coordinator keeps,
  * decides and knows again after a restart. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang address */
 /* Gradients against central differences, sharing of buffers, errors and limits of networks. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang address */
 /* The weights that networks begin with. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang address */
 /* What comes into a network from outside: words beyond its vocabulary, and values that are no numbers. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang address */
 /* Networks against PyTorch: see tests/vectors/make_model_vectors.py for the files and the tolerance. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang address */
 /* FedNova's scaling by hand; what it does to a training stands in test_quadratic.c. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 /* What trainers report by names of their own, from their reports to what a round shows. */
 #include <setjmp.h>
 #include <stdarg.h>

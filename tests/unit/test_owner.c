@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address thread */
 /* What one owner may have and do: [limits] owner_*. */
 #include <setjmp.h>
 #include <stdarg.h>

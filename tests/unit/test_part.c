@@ -1,3 +1,4 @@
+/* stages: gcc clang address */
 /* A network cut into parts, with several batches on their way, learns what the whole learns, to the bit. */
 #include <setjmp.h>
 #include <stdarg.h>

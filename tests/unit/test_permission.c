@@ -1,3 +1,4 @@
+/* stages: gcc openssl address */
 /* Whose a state directory is, told where that explains an error: as another user, whom only root can become. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang address */
 /* Batches in pieces: what a piece counts, which examples are left out, and which jobs need an agent that does so. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang address */
 /* Batch norms with one value of each channel: as the description says, against the shapes of the network that is built. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang address */
 /* Where a net's memory lies: the sums of plan.h, written out by hand, and that no two things that live at once overlap. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

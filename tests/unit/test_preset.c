@@ -1,3 +1,4 @@
+/* stages: gcc openssl address */
 /* Presets: every one is a network that trains, with the parameters that its origin has; documents expanded. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc address */
 /* What a program keeps between its tasks: when it comes into force, whose it is, how much of it there may be, and a device that is
  * killed anywhere. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang address */
 /* Local training and the fold together, on problems whose answer is known: the two quadratics of ALGORITHMS.md (computed there), and
  * synchronous data-parallel SGD. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* stages: gcc openssl address */
 /* What does not go together in a job is refused when it is submitted, with the reason: one row each, as docs/algorithms.md lists them.
  * Each row has its counterpart without the conflict, which is taken. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address thread */
 #include "registry_fixture.h"
 
 #include "job.h"

@@ -1,3 +1,4 @@
+/* stages: gcc openssl address */
 /* Names that two devices had under an older version: one is given another. */
 #include "names.h"
 #include "registry_fixture.h"

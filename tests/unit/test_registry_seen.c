@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 #include "audit_rows.h"
 #include "job.h"
 #include "registry_fixture.h"

@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 /* Jobs whose tasks failed on a device: each rests alone, longer every time. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 /* What a program says of its work, and asks between two steps: the calls of rivulet.h that need no coordinator. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang address */
 /* What aggregation rules owe whatever the deltas are: scale, a box around honest values, a bound on what one device moves. */
 #include <setjmp.h>
 #include <stdarg.h>

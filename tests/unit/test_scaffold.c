@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 /* A device's control variate between rounds: which of its two files counts, and what the training does with it. */
 #include <setjmp.h>
 #include <stdarg.h>

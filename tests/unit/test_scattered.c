@@ -1,3 +1,4 @@
+/* stages: gcc clang address thread */
 /* Products of scattered rows against plain loops, to the bit. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 /* A job's guard in a coordinator: what it holds on the disk, where it goes back to, and that a restart at any round changes nothing. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 /* Jobs of one priority that share devices, on a clock of the test's own. */
 #include <setjmp.h>
 #include <stdarg.h>

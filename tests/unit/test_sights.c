@@ -1,3 +1,4 @@
+/* stages: gcc openssl address */
 /* What is read of the audit log to know whose an entry is. */
 #include "audit_rows.h"
 #include "store_fixture.h"

@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 /* Jobs played on simulated fleets: times worked out by hand, the same bits for any number of threads, and what does not end well. */
 #include <setjmp.h>
 #include <stdarg.h>

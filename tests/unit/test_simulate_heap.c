@@ -1,3 +1,4 @@
+/* stages: gcc openssl address */
 /* The simulation's clock: random events come out in the order of time, kind and device, whatever order they went in. */
 #include <setjmp.h>
 #include <stdarg.h>

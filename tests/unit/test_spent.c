@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 /* What identities have spent, under clocks of the test's own. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc openssl address thread */
 #include "spool_fixture.h"
 #include "stop.h"
 

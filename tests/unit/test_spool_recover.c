@@ -1,3 +1,4 @@
+/* stages: gcc openssl address thread */
 #include "lost.h"
 #include "spool_fixture.h"
 

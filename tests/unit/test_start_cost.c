@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 /*
  * What jobs cost that are meant to cost much: processor time and memory of a submission, and of a start with thousands of them, as
  * the kernel counts them. Four owners use all that [limits] owner_* allow. JOBS=4000 is the whole, and takes a minute.

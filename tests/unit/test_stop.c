@@ -1,3 +1,4 @@
+/* stages: gcc openssl address */
 /* What ends when the program is to end. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 #include "past_rows.h"
 #include "store_fixture.h"
 

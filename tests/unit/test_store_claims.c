@@ -1,3 +1,4 @@
+/* stages: gcc openssl address */
 /* Rows of keys that claim to be a device's in a restored state. */
 #include "row.h"
 #include "states.h"

@@ -1,3 +1,4 @@
+/* stages: gcc openssl address */
 /* Checksums of rows: who writes them, what they find, and how an older database gets them. */
 #include "inspect.h"
 #include "store_fixture.h"

@@ -1,3 +1,4 @@
+/* stages: gcc openssl address thread */
 #include "report.h"
 #include "store_fixture.h"
 

@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 /* A program's task of which nothing is in the agent's memory. */
 #include <setjmp.h>
 #include <stdarg.h>

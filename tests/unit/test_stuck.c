@@ -1,3 +1,4 @@
+/* stages: gcc openssl address */
 /* Why jobs cannot move: the verdict of facts, and over time. */
 #include <setjmp.h>
 #include <stdarg.h>

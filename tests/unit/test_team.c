@@ -1,3 +1,4 @@
+/* stages: gcc clang address thread */
 /* Every piece once, on lanes of their own, whether the threads of a team are awake or have gone to sleep between two calls. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc openssl address */
 /* What a job is run by, changed after its submission. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang address thread */
 /* Networks of each kind of layer give the same bits with any number of threads. */
 #include <setjmp.h>
 #include <stdarg.h>

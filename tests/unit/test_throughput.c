@@ -1,3 +1,4 @@
+/* stages: gcc clang address */
 /* Work by measured speed: a device's, and a fleet's. */
 #include <setjmp.h>
 #include <stdarg.h>

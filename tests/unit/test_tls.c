@@ -1,3 +1,4 @@
+/* stages: gcc openssl address */
 /* Who is let in, and who is believed. */
 #include "tls_fixture.h"
 

@@ -1,3 +1,4 @@
+/* stages: gcc openssl address thread */
 /* Sessions that are resumed, bytes both ways, ends, garbage, threads. */
 #include "tls_fixture.h"
 

@@ -1,3 +1,4 @@
+/* stages: gcc clang address */
 /* Local training: order, stopping, the same bits in every run and on every machine. */
 #include <setjmp.h>
 #include <stdarg.h>

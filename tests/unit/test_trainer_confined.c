@@ -1,3 +1,4 @@
+/* stages: gcc openssl address */
 /* What a program of the owner may reach, and how much memory it may take. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +13,7 @@
 
 #define JOB_WITH(data) \
 	"{\"name\":\"t\",\"seed\":1,\"model\":{\"layers\":[{\"type\":\"linear\",\"name\":\"fc\"," \
-	"\"out\":2}]," \
-	"\"loss\":\"cross_entropy\"},\"trainer\":\"ext\",\"params\":{\"depth\":3}," \
+	"\"out\":2}],\"loss\":\"cross_entropy\"},\"trainer\":\"ext\",\"params\":{\"depth\":3}," \
 	"\"data\":{\"name\":\"points\"," data "\"shape\":[2],\"classes\":[\"a\",\"b\"]}," \
 	"\"local\":{\"epochs\":1,\"batch\":10,\"optimizer\":{\"name\":\"sgd\",\"rate\":0.1}," \
 	"\"schedule\":{\"warmup\":4}}," \

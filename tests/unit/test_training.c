@@ -1,3 +1,4 @@
+/* stages: gcc clang address */
 /* What a device and whoever repeats its work compute alike: the seed and the rate of a round. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang address */
 /* Steps that need the whole gradient: against exact arithmetic (tests/vectors/make_update_vectors.py), and through a network. */
 #include <setjmp.h>
 #include <stdarg.h>

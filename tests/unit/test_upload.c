@@ -1,3 +1,4 @@
+/* stages: gcc openssl address */
 /* Which offsets of a coordinator are believed. The rest of upload.c is shown by tests/e2e/331-resume-device.sh. */
 #include <setjmp.h>
 #include <stdarg.h>

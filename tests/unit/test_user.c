@@ -1,3 +1,4 @@
+/* stages: gcc address */
 /* What needs the superuser, who alone can give rights away, is skipped without. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang address */
 /* SCAFFOLD through the code that devices and coordinator run: local training, a device's variate, the fold of both vectors. */
 #include <setjmp.h>
 #include <stdarg.h>

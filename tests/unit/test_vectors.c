@@ -1,3 +1,4 @@
+/* stages: gcc clang address */
 /* Payloads of one vector and of two. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc openssl address thread */
 /* One walk of an identity at a time. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc openssl address */
 /* What is noted, what it is called, and when it is over; what a job will still take of the disk. */
 #include <setjmp.h>
 #include <stdarg.h>
