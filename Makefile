@@ -62,21 +62,30 @@ $(foreach d,$(FLOORS) client lab command daemon,$(foreach r,$(call rooms,$d),$(e
 $(BUILD)/librv_%.a:
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-# Once per build: without the packages the first of a hundred compiler errors would be all there is to go by.
+# What the objects of one directory have in common. It remembers that, and refuses to hold others.
+MADE   := $(strip CC=$(CC) CRYPTO=$(CRYPTO) $(if $(SAN),SAN=$(SAN)) $(if $(FAULTS),FAULTS=1))
+BEFORE := $(shell cat $(BUILD)/made 2>/dev/null)
+# Looked for once: without the packages the first of a hundred compiler errors would be all there is to go by.
 HEADERS := mbedtls/ssl.h curl/curl.h cjson/cJSON.h cblas.h sqlite3.h zlib.h png.h jpeglib.h http_parser.h ini.h seccomp.h $(if $(filter openssl,$(CRYPTO)),openssl/ssl.h)
-$(BUILD)/headers:
+ifeq ($(BEFORE),)
+$(BUILD)/made:
 	@mkdir -p $(@D)
 	$(Q)printf '#include <%s>\n' stdio.h $(HEADERS) | $(CC) $(CPPFLAGS) $(CFLAGS) -E -x c - >/dev/null 2>$@.why || { grep error: $@.why >&2; \
 	    echo "make: packages are missing; as root, \"make deps\" installs them" >&2; exit 1; }
-	@mv $@.why $@
+	@echo '$(MADE)' >$@.why && mv $@.why $@
+else ifneq ($(BEFORE),$(MADE))
+$(BUILD)/made: FORCE
+	@echo 'make: $(BUILD) was made with $(BEFORE), and this is $(MADE),' \
+	    'whose objects do not mix: give the same words, or another directory (BUILD=), or remove this one' >&2; exit 1
+endif
 
 # Once per build, too: each flag compiles a header, and what passed is given to the compiler as a file of arguments.
-$(BUILD)/hardening: Makefile
+$(BUILD)/hardening: Makefile | $(BUILD)/made
 	@mkdir -p $(@D)
 	$(Q)for f in $(PROBED); do f=$$(echo "$$f" | tr , ' '); echo '#include <stdio.h>' | \
 	    $(CC) $(CPPFLAGS) $(CFLAGS) -Werror $$f -x c -c - -o $@.o 2>/dev/null && echo "$$f"; done >$@.new; rm -f $@.o; mv $@.new $@
 
-$(BUILD)/%.o: %.c Makefile rooms.mk | $(BUILD)/headers $(BUILD)/hardening
+$(BUILD)/%.o: %.c Makefile rooms.mk | $(BUILD)/made $(BUILD)/hardening
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "CC    $<")
 	$(Q)$(CC) $(STD) $(CPPFLAGS) $(HARD) @$(BUILD)/hardening $(WARN) $(SANF) $(CFLAGS) $(EXTRA) $(call inc,$(patsubst %/,%,$(dir $<))) -MMD -MP -c $< -o $@
@@ -86,7 +95,7 @@ $(BUILD)/%.o: %.c Makefile rooms.mk | $(BUILD)/headers $(BUILD)/hardening
 $(BUILD)/model/%.o $(BUILD)/aggregator/%.o $(BUILD)/wire/codec/%.o $(BUILD)/tests/tools/bench_fold.o: EXTRA := $(if $(SAN),,-O3) -fno-trapping-math
 
 # One object knows which build this is, and is made again when that has changed. A package, whose sources have no commits, says VERSION_BUILD=.
-$(BUILD)/version: FORCE
+$(BUILD)/version: FORCE | $(BUILD)/made
 	@mkdir -p $(@D)
 	@if [ -n "$(VERSION_BUILD)" ]; then echo "$(VERSION_BUILD)"; else base/core/version $(VERSION); fi >$@.new; if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 $(BUILD)/base/core/version.o: $(BUILD)/version
@@ -132,7 +141,7 @@ $(TOOLS): %: %.o $(everything)
 	$(call link,$(filter %.o,$^) $(filter %.a,$^) $(LIBS_ALL))
 # Libraries for LD_PRELOAD: without sanitizers, for they come before everything else.
 SHIMS := $(patsubst tests/shim/%.c,$(BUILD)/tests/shim/%.so,$(wildcard tests/shim/*.c))
-$(SHIMS): $(BUILD)/%.so: %.c Makefile
+$(SHIMS): $(BUILD)/%.so: %.c Makefile | $(BUILD)/made
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "LINK  $@";) $(CC) -std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra $(if $(WERROR),-Werror) -fPIC -shared $< -o $@ -ldl
 # `check` replays each fuzz corpus through the same parser that `fuzz` feeds.

@@ -83,6 +83,22 @@ chmod +x "$dir/cc"
 make BUILD="$dir/build" CC="$dir/cc" "$dir/build/hardening" >/dev/null
 grep -q -- -fstack-protector-strong "$dir/build/hardening" && ! grep -q clash "$dir/build/hardening" ||
 	{ echo "flags were not probed: $(cat "$dir/build/hardening")"; exit 1; }
+# A directory holds one kind of objects: what would build or link another kind there is told of both.
+other=$([ "${CRYPTO:-mbedtls}" = openssl ] && echo mbedtls || echo openssl)
+set -- "CRYPTO=$other" "CC=$dir/cc -pipe" SAN=undefined
+[ -n "${FAULTS:-}" ] || set -- "$@" FAULTS=1
+for word; do
+	for goal in all install shims "$dir/build/hardening" "$dir/build/tests/unit/test_hex"; do
+		if make BUILD="$dir/build" CC="$dir/cc" "$word" DESTDIR="$dir/mixed" "$goal" >"$dir/said" 2>&1 || [ "$(find "$dir/build" -name '*.[oa]')" ]; then
+			echo "$word: $goal is made in the directory of another kind: $(cat "$dir/said")"
+			exit 1
+		fi
+		grep -qE "^make: $dir/build was made with CC=$dir/cc CRYPTO=.*, and this is .*$word.* remove this one\$" "$dir/said" ||
+			{ echo "$word: $goal: $(cat "$dir/said")"; exit 1; }
+	done
+done
+make BUILD="$dir/build" CC="$dir/cc" "$dir/build/hardening" "$dir/build/version" >"$dir/said" 2>&1 || { echo "the same again: $(cat "$dir/said")"; exit 1; }
+make -s BUILD="$dir/build" "CRYPTO=$other" print-rooms >"$dir/said" 2>&1 || { echo "what builds nothing: $(cat "$dir/said")"; exit 1; }
 
 # Every file that a link of an installed document names was installed.
 python3 - "$root/share/doc/rivulet" <<'END' || exit 1

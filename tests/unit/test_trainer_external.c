@@ -16,8 +16,7 @@
 	"\"out\":2}],\"loss\":\"cross_entropy\"},\"trainer\":\"ext\",\"params\":{\"depth\":3}," \
 	"\"data\":{\"name\":\"points\"," data "\"shape\":[2],\"classes\":[\"a\",\"b\"]}," \
 	"\"local\":{\"epochs\":1,\"batch\":10,\"optimizer\":{\"name\":\"sgd\",\"rate\":0.1}," \
-	"\"schedule\":{\"warmup\":4}}," \
-	"\"round\":{\"goal\":1}}"
+	"\"schedule\":{\"warmup\":4}},\"round\":{\"goal\":1}}"
 #define JOB JOB_WITH("")
 #define CONFIG \
 	"[data " \
