@@ -143,6 +143,9 @@ enum err
 user_become(const struct user *u, struct why *why)
 {
 	umask(OTHERS_NOTHING);
+	/* A process of that user in the group of its parent would let that user signal the group. */
+	if (setpgid(0, 0) != 0 && getpgrp() != getpid())
+		return err_errno(why, "leave the process group");
 	if (setgroups(u->count, u->groups) != 0 || setresgid(u->gid, u->gid, u->gid) != 0 ||
 	    setresuid(u->uid, u->uid, u->uid) != 0)
 		return err_errno(why, "become user %u", (unsigned)u->uid);

@@ -29,7 +29,8 @@ ERR_MUST_USE enum err user_check_rights(struct why *why);
 ERR_MUST_USE enum err user_keep_rights(struct why *why);
 /* This process has none any more, nor has any program that it starts. */
 ERR_MUST_USE enum err user_drop_rights(struct why *why);
-/* For good, and without any right. What it makes is for itself, and its group may read it. ERR_DENIED where it could come back. */
+/* For good, without any right, and in a process group of its own. What it makes is for itself, and its group may read it.
+ * ERR_DENIED where it could come back. */
 ERR_MUST_USE enum err user_become(const struct user *u, struct why *why);
 /* Has a child of that process these three rights and no other? processes: the folder /proc. */
 bool user_child_has_rights(long process, const char *processes);

@@ -19,7 +19,7 @@ struct apart {
 	struct user user;
 	char place[PATH_MAX]; /* of this agent: APART_PLACE and its user's name */
 	int fd; /* that directory, locked */
-	int nursery; /* whom it asks; set by nursery_init */
+	int nursery; /* whom it asks; set by nursery_init; below 0 when it has ended */
 };
 
 enum apart_verb {

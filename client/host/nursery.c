@@ -107,6 +107,9 @@ nursery_deinit(struct nursery *n)
 		return;
 	close(n->fd);
 	n->fd = -1;
+	/* Its number is another's before long. */
+	if (n->apart)
+		n->apart->nursery = -1;
 	while (waitpid(n->pid, NULL, 0) < 0 && errno == EINTR)
 		;
 }

@@ -11,7 +11,7 @@
 struct nursery {
 	int fd;
 	pid_t pid;
-	const struct apart *apart; /* the user of programs; NULL: this process's */
+	struct apart *apart; /* the user of programs; NULL: this process's */
 };
 
 /* Call it before other threads and secrets are there. apart: the user of programs, who is asked through it from now on; NULL: this

@@ -259,7 +259,7 @@ serve_asks(struct apart *a)
 	line = line ? line : keep_cache(a, &n);
 	line = line ? line : end_program(&n);
 	nursery_deinit(&n);
-	NEED(ask_for(a, APART_EMPTY, "task", "") == ERR_CLOSED);
+	NEED(ask_for(a, APART_EMPTY, "task", "") == ERR_IO);
 	apart_deinit(a);
 	return line;
 }

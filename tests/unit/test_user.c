@@ -74,6 +74,7 @@ become(void)
 	NEED(!user_keep_rights(NULL) && !user_check_rights(NULL));
 	NEED(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, 7, 0, 0) == 0);
 	NEED(!user_become(&u, NULL));
+	NEED(getpgrp() == getpid());
 	NEED(getuid() == ANOTHER_TWO && geteuid() == ANOTHER_TWO && getgid() == ANOTHER_TWO);
 	NEED(getgroups(4, groups) == 1 && groups[0] == 64110);
 	NEED(user_check_rights(NULL) == ERR_DENIED && kill(getppid(), 0) != 0);
