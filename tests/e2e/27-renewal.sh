@@ -6,8 +6,9 @@
 set -u
 FLEET_NAME=27-renewal
 . tests/e2e/common.sh
-# Twice as long as an idle machine needs: a busy one may keep an agent waiting when it is time to renew.
-long=$((2 * TEST_SLOW))
+# Twice as long as an idle machine needs, for a busy one may keep an agent waiting when it is time to renew; and longer, where each core has
+# several processes waiting.
+long=$(awk -v cores="$(nproc)" -v slow="$TEST_SLOW" '{ waiting = int($1 / cores) - 1; print slow * (2 + (waiting > 4 ? 4 : waiting > 0 ? waiting : 0)) }' /proc/loadavg)
 validity=$((6 * long))
 FAULTY=${FAULTY:-build/faults/rivulet}
 
@@ -37,7 +38,7 @@ glyph_device one 1 60
 glyph_device two 2 60
 glyph_device loop 3 60
 
-# --- ten rounds of two seconds each, most of which nobody trains, with certificates that live for twelve, in the agent and in a program of one's own
+# --- ten rounds of two seconds (or more) each, most of which nobody trains, with certificates that live for six times as long, in the agent and in a program of one's own
 cat >"$FLEET/job.json" <<END
 {"name": "rounds", "seed": 7,
  "model": {"layers": [{"type": "flatten"}, {"type": "linear", "name": "fc", "out": 10}], "loss": "cross_entropy"},

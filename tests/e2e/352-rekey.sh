@@ -92,7 +92,12 @@ want "dan's old key" "403 key-rotated" "$(ask dan.1 /v1/status)"
 
 # --- the old key was used: nobody goes on, also when the coordinator is killed in between
 want "the old key is used" "200 " "$(ask ann.1 /v1/status)"
-sleep 1 # its row
+used() { # the row of ann says so
+	[ "$(python3 -S -E -c 'import sqlite3, sys
+print(sqlite3.connect("file:%s?mode=ro" % sys.argv[1], uri=True).execute("SELECT claim FROM device WHERE name = ?", ("ann",)).fetchone()[0])' \
+		"$FLEET/state/rivulet.db")" = used ]
+}
+within 20 used || fleet_fail "no row says that the old key is used"
 fleet_kill KILL "$DAEMON_PID"
 fleet_restart
 want "then the new one" "403 device-suspended" "$(ask ann /v1/status)"
