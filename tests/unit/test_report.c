@@ -106,8 +106,9 @@ gives_way(void **state)
 	assert_int_equal(pthread_create(&id, NULL, take_once, &s), 0);
 	while (!atomic_load(&s.waiting))
 		usleep(1000);
-	usleep(50000);
-	lock_give_way(&s.lock);
+	/* From there to the lock is a moment, or longer where others run. */
+	for (unsigned i = 0; i < 6000 && !s.done; i++, usleep(10000))
+		lock_give_way(&s.lock);
 	assert_true(s.done);
 	s.done = false;
 	lock_give_way(&s.lock);
