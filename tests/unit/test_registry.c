@@ -1,8 +1,7 @@
 /* stages: gcc clang openssl address thread */
-#include "registry_fixture.h"
-
 #include "job.h"
 #include "messages.h"
+#include "registry_fixture.h"
 #include "services.h"
 
 static void
