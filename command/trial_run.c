@@ -227,7 +227,7 @@ cmd_trial_evaluate(
 		return e;
 	e = fill_net(net, &t->work, why);
 	if (!e)
-		e = train_evaluate(net, set, &r->data, out, why);
+		e = train_evaluate(stepper_net(net), set, &r->data, out, why);
 	net_free(net);
 	return e;
 }

@@ -221,7 +221,8 @@ evaluate(struct training *t, struct trainer_out *out, struct why *why)
 	enum err e = make_counts(t, out, why);
 	config.counts = out->counts;
 	if (!e)
-		e = train_evaluate_while(t->net, t->in->validation, &config, &score, why);
+		e = train_evaluate_while(
+		    stepper_net(t->net), t->in->validation, &config, &score, why);
 	if (e || !has_counted(&score))
 		return e;
 	report_score(out, &score);
@@ -263,7 +264,7 @@ measure(struct training *t, struct trainer_out *out, struct why *why)
 	if (e)
 		return e;
 	config.counts = out->counts;
-	e = train_evaluate_while(t->net, set, &config, &score, why);
+	e = train_evaluate_while(stepper_net(t->net), set, &config, &score, why);
 	if (e == ERR_CLOSED)
 		out->abort =
 		    t->in->stop && t->in->stop(t->in->context) ? ABORT_STOPPED : ABORT_DEADLINE;
@@ -391,7 +392,7 @@ train(struct training *t, struct trainer_out *out, struct why *why)
 	struct train_result result;
 
 	t->began = backoff_now();
-	enum err e = train_run(t->net, t->in->train, &config, &result, why);
+	enum err e = train_run(stepper_net(t->net), t->in->train, &config, &result, why);
 	if (e)
 		return e;
 	out->finish = (struct finish){.examples = result.examples,

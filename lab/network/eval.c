@@ -78,7 +78,7 @@ static enum err
 score(struct eval *v, struct why *why)
 {
 	struct train_score s;
-	enum err e = train_evaluate(v->net, &v->set, &v->job.recipe.data, &s, why);
+	enum err e = train_evaluate(stepper_net(v->net), &v->set, &v->job.recipe.data, &s, why);
 
 	if (!e)
 		print_score(v, &s);

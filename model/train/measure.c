@@ -47,7 +47,7 @@ evaluate_share(void *arg, unsigned i)
 	}
 	config.counts = s->counts;
 	memcpy(net_params(net), w->params, net_tensors(net)->bytes);
-	s->e = train_evaluate_while(net, &s->part, &config, &s->score, &s->why);
+	s->e = train_evaluate_while(stepper_net(net), &s->part, &config, &s->score, &s->why);
 	net_free(net);
 }
 

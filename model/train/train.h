@@ -1,6 +1,6 @@
 #ifndef TRAIN_H
 #define TRAIN_H
-#include "net.h"
+#include "stepper.h"
 
 struct dataset;
 
@@ -43,11 +43,11 @@ struct train_result {
 ERR_MUST_USE enum err train_check(
     const struct net *net, const struct dataset *data, struct why *why);
 
-/* Trains net in place, from fresh momentum; at least one step. ERR_NUMERIC if the loss or a weight is no longer finite,
+/* Trains the stepper's parameters, from fresh momentum; at least one step. ERR_NUMERIC if the loss or a weight is no longer finite,
  * ERR_LIMIT if the net was not built for batches of this size, ERR_INVALID if data and net do not fit, no label counts, or a piece has
  * fewer examples than local->least. A last, smaller batch of an epoch is used, unless it is smaller than that: its examples wait for the
  * next epoch. A step whose labels all weigh nothing is none. */
-ERR_MUST_USE enum err train_run(struct net *net, const struct dataset *data,
+ERR_MUST_USE enum err train_run(struct stepper stepper, const struct dataset *data,
     const struct train_config *config, struct train_result *result, struct why *why);
 
 /* Does anything of the set, which fits the net, count in its loss? False: the labels are all ignored, or weigh nothing. */
@@ -70,11 +70,11 @@ struct train_score {
 	double accuracy; /* share of labels that are right; NaN for regression */
 };
 /* Evaluates on the whole set in batches. */
-ERR_MUST_USE enum err train_evaluate(struct net *net, const struct dataset *data,
+ERR_MUST_USE enum err train_evaluate(struct stepper stepper, const struct dataset *data,
     const struct data_spec *spec, struct train_score *score, struct why *why);
 /* Likewise, with the config's data, counts, stop and context: stop is called before every batch, with how many are done and how many there
  * are. ERR_CLOSED once it returns true. */
-ERR_MUST_USE enum err train_evaluate_while(struct net *net, const struct dataset *data,
+ERR_MUST_USE enum err train_evaluate_while(struct stepper stepper, const struct dataset *data,
     const struct train_config *config, struct train_score *score, struct why *why);
 
 #endif

@@ -407,7 +407,7 @@ train_local(const char *local, const float *shift, size_t *bytes)
 		    .round = round,
 		    .seed = round + 5,
 		    .shift = shift};
-		assert_int_equal(train_run(net, &d, &config, &result, NULL), ERR_OK);
+		assert_int_equal(train_run(stepper_net(net), &d, &config, &result, NULL), ERR_OK);
 	}
 	*bytes = net_tensors(net)->bytes;
 	float *out = malloc(*bytes);

@@ -48,9 +48,10 @@ only_the_input(void **state)
 		    .local = &t.recipe.local, .data = &t.recipe.data, .round = 1};
 		struct train_result result;
 		struct train_score score;
-		assert_int_equal(train_run(t.net, &d, &c, &result, NULL), ERR_OK);
+		assert_int_equal(train_run(stepper_net(t.net), &d, &c, &result, NULL), ERR_OK);
 		assert_int_equal(counts_new(&c.counts, &wanted, 0, NULL), ERR_OK);
-		assert_int_equal(train_evaluate_while(t.net, &d, &c, &score, NULL), ERR_OK);
+		assert_int_equal(
+		    train_evaluate_while(stepper_net(t.net), &d, &c, &score, NULL), ERR_OK);
 		assert_int_equal(c.counts->regression.values, COUNT * 4);
 		assert_true(fabs(c.counts->regression.squares / (COUNT * 4) - score.loss) < 1e-6);
 		counts_free(c.counts);
@@ -106,7 +107,8 @@ nothing_counts(void **state)
 	net_trial_begin(&t, 4, "\"shape\": [2], \"classes\": 3",
 	    "{\"layers\": [{\"type\": \"linear\", \"out\": 3}], \"loss\": \"cross_entropy\", "
 	    "\"ignore_index\": 1}");
-	assert_int_equal(train_evaluate(t.net, &d, &t.recipe.data, &score, NULL), ERR_OK);
+	assert_int_equal(
+	    train_evaluate(stepper_net(t.net), &d, &t.recipe.data, &score, NULL), ERR_OK);
 	assert_true(isnan(score.loss) && isnan(score.accuracy) && score.labels == 0);
 	assert_false(train_counts(t.net, &d));
 	x[3] = NAN;
@@ -158,8 +160,9 @@ figures_of_training(void **state)
 		    .micro_batch = i % 3 == 2 ? 4 : 0};
 		const struct train_config c = {
 		    .local = local, .data = &t.recipe.data, .round = 1, .seed = 9};
-		assert_int_equal(train_run(t.net, &d, &c, &r, NULL), ERR_OK);
-		assert_int_equal(train_evaluate(t.net, &d, &t.recipe.data, &score, NULL), ERR_OK);
+		assert_int_equal(train_run(stepper_net(t.net), &d, &c, &r, NULL), ERR_OK);
+		assert_int_equal(
+		    train_evaluate(stepper_net(t.net), &d, &t.recipe.data, &score, NULL), ERR_OK);
 		assert_true(r.labels == 2 * score.labels && r.right == 2 * score.right);
 		assert_true(fabs(r.loss_count - 2 * score.weight) < 1e-9);
 		assert_true(fabs(r.loss - score.loss) < 1e-6);
@@ -210,7 +213,7 @@ micro_batches(void **state)
 		local->batch = cut ? 20 : 4;
 		local->accumulate = cut ? 1 : 5;
 		local->micro_batch = cut ? 4 : 0;
-		assert_int_equal(train_run(t[cut].net, &d, &c, &result, NULL), ERR_OK);
+		assert_int_equal(train_run(stepper_net(t[cut].net), &d, &c, &result, NULL), ERR_OK);
 		assert_int_equal(result.steps, 3);
 		assert_int_equal(train_bytes(t[cut].net, &c, &d, &bytes[cut], NULL), ERR_OK);
 	}

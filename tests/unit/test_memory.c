@@ -460,7 +460,7 @@ groups(void **state)
 	    .classes = 3};
 	const struct train_config c = {
 	    .local = local, .data = &t.recipe.data, .round = 1, .seed = 9};
-	assert_int_equal(train_run(t.net, &d, &c, &result, NULL), ERR_OK);
+	assert_int_equal(train_run(stepper_net(t.net), &d, &c, &result, NULL), ERR_OK);
 	assert_int_equal(result.steps, 2);
 	memcpy(w, net_params(t.net), sizeof(w));
 

@@ -81,7 +81,7 @@ run(struct net *net, const struct job_spec *job, const struct dataset *d, struct
 	const struct train_config config = {
 	    .local = &job->recipe.local, .data = &job->recipe.data, .round = 1, .seed = 11};
 
-	return train_run(net, d, &config, out, &why);
+	return train_run(stepper_net(net), d, &config, out, &why);
 }
 
 static struct net *

@@ -45,7 +45,7 @@ train(struct reports *r, struct net *net, const float *base, const struct datase
 	float *delta = malloc(n * sizeof(float));
 
 	memcpy(net_params(net), base, n * sizeof(float));
-	if (train_run(net, d, config, &result, &why))
+	if (train_run(stepper_net(net), d, config, &result, &why))
 		fail_msg("%s", why.text);
 	for (size_t i = 0; i < n; i++)
 		delta[i] = net_params(net)[i] - base[i];

@@ -41,7 +41,7 @@ train(struct net *net, const struct dataset *d, const struct train_config *confi
 	struct train_result result;
 	struct why why = {""};
 
-	if (train_run(net, d, config, &result, &why))
+	if (train_run(stepper_net(net), d, config, &result, &why))
 		fail_msg("%s", why.text);
 	return result;
 }
@@ -466,10 +466,10 @@ learns(void **state)
 	assert_int_equal(glyphs_mixed(&d, 1, 0, 20, 1000), ERR_OK);
 	assert_int_equal(glyphs_mixed(&test, 1, 100, 20, 500), ERR_OK);
 	struct net *net = new_net(nets_2nn, 10);
-	assert_int_equal(train_evaluate(net, &test, &plain, &before, NULL), ERR_OK);
+	assert_int_equal(train_evaluate(stepper_net(net), &test, &plain, &before, NULL), ERR_OK);
 	assert_int_equal(before.examples, 500);
 	train(net, &d, &config);
-	assert_int_equal(train_evaluate(net, &test, &plain, &after, NULL), ERR_OK);
+	assert_int_equal(train_evaluate(stepper_net(net), &test, &plain, &after, NULL), ERR_OK);
 	assert_true(before.accuracy < 0.4 && after.accuracy > 0.9);
 	assert_true(after.loss < before.loss);
 	net_free(net);
@@ -512,7 +512,7 @@ regression(void **state)
 	assert_true(fabsf(net_params(net)[1] + 1) < 1e-3f);
 	assert_true(fabsf(net_params(net)[2] - 0.5f) < 1e-3f);
 	struct train_score score;
-	assert_int_equal(train_evaluate(net, &d, &spec, &score, NULL), ERR_OK);
+	assert_int_equal(train_evaluate(stepper_net(net), &d, &spec, &score, NULL), ERR_OK);
 	assert_true(score.loss < 1e-6 && isnan(score.accuracy));
 	net_free(net);
 }
@@ -530,28 +530,28 @@ failures(void **state)
 	(void)state;
 	assert_int_equal(glyphs_make(&d, 1, 2, 25, 0), ERR_OK);
 	struct net *net = new_net(nets_2nn, 10);
-	assert_int_equal(train_run(net, &d, &config, &result, &why), ERR_LIMIT);
+	assert_int_equal(train_run(stepper_net(net), &d, &config, &result, &why), ERR_LIMIT);
 	local.batch = 10;
 	local.optimizer.rate = 1e30;
-	assert_int_equal(train_run(net, &d, &config, &result, &why), ERR_NUMERIC);
+	assert_int_equal(train_run(stepper_net(net), &d, &config, &result, &why), ERR_NUMERIC);
 	assert_true(strlen(why.text) > 0);
 	local.optimizer.rate = 0.1;
 	net_init(net, 1);
 	d.labels[3] = 10;
-	assert_int_equal(train_run(net, &d, &config, &result, &why), ERR_INVALID);
-	assert_int_equal(train_evaluate(net, &d, &plain, &score, &why), ERR_INVALID);
+	assert_int_equal(train_run(stepper_net(net), &d, &config, &result, &why), ERR_INVALID);
+	assert_int_equal(train_evaluate(stepper_net(net), &d, &plain, &score, &why), ERR_INVALID);
 	d.labels[3] = 1;
 	d.features = 783;
-	assert_int_equal(train_run(net, &d, &config, &result, &why), ERR_INVALID);
+	assert_int_equal(train_run(stepper_net(net), &d, &config, &result, &why), ERR_INVALID);
 	d.features = 784;
 	d.count = 0;
-	assert_int_equal(train_run(net, &d, &config, &result, &why), ERR_INVALID);
+	assert_int_equal(train_run(stepper_net(net), &d, &config, &result, &why), ERR_INVALID);
 	d.count = 25;
 	int32_t *labels = d.labels;
 	d.labels = NULL;
-	assert_int_equal(train_run(net, &d, &config, &result, &why), ERR_INVALID);
+	assert_int_equal(train_run(stepper_net(net), &d, &config, &result, &why), ERR_INVALID);
 	d.labels = labels;
-	assert_int_equal(train_run(net, &d, &config, &result, &why), ERR_OK);
+	assert_int_equal(train_run(stepper_net(net), &d, &config, &result, &why), ERR_OK);
 	net_free(net);
 	dataset_deinit(&d);
 }

@@ -70,7 +70,7 @@ train_device(struct bench *b, size_t i)
 	    .round = 1,
 	    .shift = b->corrected && !(fabsf(shift) <= 0) ? &shift : NULL};
 	net_params(b->net)[0] = b->w;
-	assert_int_equal(train_run(b->net, &data, &config, &result, NULL), ERR_OK);
+	assert_int_equal(train_run(stepper_net(b->net), &data, &config, &result, NULL), ERR_OK);
 	assert_int_equal(result.steps, b->steps[i]);
 	b->delta[i] = net_params(b->net)[0] - b->w;
 	double rates = (double)result.steps * (double)(float)training_rate(&local, 1);
