@@ -6,7 +6,7 @@
 #include "codec.h"
 #include "manifest.h"
 #include "modelfile.h"
-#include "trainer.h"
+#include "planned.h"
 #include "vectors.h"
 
 /* Of an agent with its connections and libraries, measured where it waits. */
@@ -72,10 +72,10 @@ delta_bytes(const struct recipe *recipe, const struct tensor_table *table)
 	    (codec ? codec_table_bytes(codec, table->elements) : 0);
 }
 
-static struct trainer_plan
+static struct planned_task
 plan_of(const struct footprint_want *want, unsigned threads)
 {
-	return (struct trainer_plan){.recipe = want->recipe,
+	return (struct planned_task){.recipe = want->recipe,
 	    .kind = want->kind,
 	    .train = want->train,
 	    .validation = want->validation,
@@ -86,9 +86,9 @@ enum err
 footprint_network(
     struct net **out, const struct footprint_want *want, unsigned threads, struct why *why)
 {
-	const struct trainer_plan plan = plan_of(want, threads);
+	const struct planned_task plan = plan_of(want, threads);
 
-	return trainer_builtin_plan(out, &plan, NULL, why);
+	return planned_net(out, &plan, NULL, why);
 }
 
 /* Beside the rest, with so many threads. */
@@ -96,9 +96,9 @@ static enum err
 count_training(
     struct footprint *out, const struct footprint_want *want, unsigned threads, struct why *why)
 {
-	const struct trainer_plan plan = plan_of(want, threads);
+	const struct planned_task plan = plan_of(want, threads);
 	struct net *net = NULL;
-	enum err e = trainer_builtin_plan(&net, &plan, &out->data, why);
+	enum err e = planned_net(&net, &plan, &out->data, why);
 
 	if (e)
 		return e;
@@ -133,12 +133,10 @@ add_up(struct footprint *f)
 enum err
 footprint_of(struct footprint *out, const struct footprint_want *want, struct why *why)
 {
-	const struct trainer *trainer = trainer_find(want->settings, want->recipe);
-	unsigned threads = trainer_builtin_threads(want->settings);
+	unsigned threads = planned_threads(want->threads);
 
-	*out = (struct footprint){.process = PROCESS_BYTES,
-	    .examples = want->examples_bytes,
-	    .program = !trainer || trainer->run != trainer_builtin_run};
+	*out = (struct footprint){
+	    .process = PROCESS_BYTES, .examples = want->examples_bytes, .program = want->program};
 	if (out->program) {
 		out->delta = delta_bytes(want->recipe, want->table);
 		add_up(out);

@@ -1,6 +1,8 @@
 #ifndef FOOTPRINT_H
 #define FOOTPRINT_H
 #include "costs.h"
+#include "dataset.h"
+#include "recipe.h"
 #include "task_kind.h"
 
 struct dataset;
@@ -43,14 +45,15 @@ struct footprint_want {
 	const struct tensor_table
 	    *table; /* the model's, with the job's roles; NULL: that of the recipe's network */
 	uint64_t model_bytes; /* of its file, where there is no table; 0: as the network has */
-	const struct settings *settings;
+	uint64_t threads; /* at most; 0: all of the machine's */
+	bool program; /* a program trains; a table is due */
 	const struct dataset *train; /* its count and what an example is are looked at */
 	uint64_t validation; /* examples */
 	uint64_t examples_bytes;
 	uint64_t
 	    most; /* fewer threads are counted where that keeps the peak below it; 0: no limit */
 };
-/* ERR_INVALID, ERR_NOMEM, ERR_LIMIT if it is too much to be counted. A program's task needs a table. */
+/* ERR_INVALID, ERR_NOMEM, ERR_LIMIT if it is too much to be counted. */
 ERR_MUST_USE enum err footprint_of(
     struct footprint *out, const struct footprint_want *want, struct why *why);
 /* Where its bytes go, layer by layer: the network as it was counted. The caller frees it with net_free. */

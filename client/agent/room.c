@@ -4,6 +4,7 @@
 #include "device.h"
 #include "footprint.h"
 #include "json.h"
+#include "planned.h"
 #include "shard.h"
 #include "trainer.h"
 
@@ -19,7 +20,7 @@ room_find(
 	*threads = 0;
 	/* A program needs no weights in the agent's memory. */
 	w->streams = trainer_external_fits(settings, recipe);
-	if (trainer_find(settings, recipe)->run != trainer_builtin_run)
+	if (!trainer_is_builtin(settings, recipe))
 		return ABORT_NONE;
 	enum err e = stock_whole(item, &recipe->data, &all);
 	struct dataset train = {.count = 0};
@@ -34,12 +35,12 @@ room_find(
 	/* What is wrong with the network is said by what trains. */
 	if (e || train.count == 0)
 		return ABORT_NONE;
-	if (!trainer_builtin_suits(recipe, all, why))
+	if (!planned_suits(recipe, all, why))
 		return ABORT_DATA_MISMATCH;
 	const struct footprint_want want = {.recipe = recipe,
 	    .kind = w->task.kind,
 	    .model_bytes = w->task.model_bytes,
-	    .settings = settings,
+	    .threads = settings->threads,
 	    .train = &train,
 	    .validation = held,
 	    .examples_bytes = footprint_examples(&item->all, recipe),

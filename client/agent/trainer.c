@@ -2,6 +2,9 @@
 
 #include "counts.h"
 #include "events.h"
+#include <stdlib.h>
+#include <string.h>
+#include "builtin.h"
 #include "training.h"
 
 /* The first that fits does the job: an owner's [trainer builtin] stands before the one that is built in. */
@@ -18,6 +21,123 @@ trainer_find(const struct settings *settings, const struct recipe *recipe)
 			return &trainers[i];
 	return NULL;
 }
+
+bool
+trainer_is_builtin(const struct settings *settings, const struct recipe *recipe)
+{
+	const struct trainer *t = trainer_find(settings, recipe);
+
+	return t && t->run == trainer_builtin_run;
+}
+
+/* --- what is built in */
+
+bool
+trainer_builtin_fits(const struct settings *settings, const struct recipe *recipe)
+{
+	(void)settings;
+	return recipe->builtin;
+}
+
+/* A tensor that was not trained is read to where it stands. */
+static enum err
+read_weights(void *work, const struct tensor *t, uint64_t at, size_t len, void *out)
+{
+	const struct work *w = work;
+
+	memmove(out, w->weights + t->begin + at, len);
+	return ERR_OK;
+}
+
+static void
+drop_weights(void *work)
+{
+	struct work *w = work;
+
+	free(w->weights);
+	w->weights = NULL;
+}
+
+static enum err
+read_shift(void *work, const struct tensor *t, uint64_t at, size_t len, void *out)
+{
+	const struct work *w = work;
+
+	memcpy(out, (const uint8_t *)(w->shift + t->first) + at, len);
+	return ERR_OK;
+}
+
+static void
+drop_shift(void *work)
+{
+	struct work *w = work;
+
+	free(w->shift);
+	w->shift = NULL;
+}
+
+static enum err
+take_weights(void *work, const struct training_source *after, struct why *why)
+{
+	struct work *w = work;
+	enum err e = ERR_OK;
+
+	if (!w->weights)
+		w->weights = malloc((size_t)w->table.bytes);
+	if (!w->weights)
+		return err_set(why, ERR_NOMEM, "no memory for the weights");
+	for (size_t i = 0; !e && i < w->table.count; i++) {
+		const struct tensor *t = &w->table.items[i];
+		e = after->read(
+		    after->context, t, 0, (size_t)(t->end - t->begin), w->weights + t->begin);
+	}
+	return e ? err_set(why, e, "the trained weights cannot be read") : ERR_OK;
+}
+
+enum err
+trainer_builtin_run(const struct trainer_in *in, struct trainer_out *out, struct why *why)
+{
+	struct work *w = in->work;
+	const struct training_source shift = {read_shift, drop_shift, w};
+	const struct training_in training = {.recipe = &w->task.recipe,
+	    .kind = w->task.kind,
+	    .seed = w->task.seed,
+	    .round = w->task.round,
+	    .device = in->device,
+	    .table = &w->table,
+	    .base = {read_weights, drop_weights, w},
+	    .shift = w->shift ? &shift : NULL,
+	    .train = in->train,
+	    .validation = in->validation,
+	    .threads = in->threads ? in->threads : in->settings->threads,
+	    .memory_bytes = in->settings->memory_bytes,
+	    .kernels = in->kernels,
+	    .epochs = in->settings->epochs,
+	    .seconds = in->seconds,
+	    .stop = in->stop,
+	    .context = in->context,
+	    .take = take_weights,
+	    .taker = w};
+	struct training_out got;
+	enum err e = training_run(&training, &got, why);
+	const struct train_result *r = &got.result;
+
+	memset(out, 0, sizeof(*out));
+	out->finish = (struct finish){.examples = r->examples,
+	    .steps = r->steps,
+	    .loss = r->loss,
+	    .accuracy = r->accuracy,
+	    .normaliser = r->normaliser,
+	    .optimizer = got.optimizer,
+	    .partial = r->partial};
+	out->report = got.report;
+	out->has_report = got.has_report;
+	out->counts = got.counts;
+	out->abort = got.abort;
+	return e;
+}
+
+/* --- what goes in and comes out */
 
 void
 trainer_in_give(struct trainer_in *in, const struct data_hand *hand, char *examples_id)

@@ -5,11 +5,10 @@
 #include "finish.h"
 
 struct events;
-struct net;
 
 /*
  * What turns a task and local data into changed weights: a program of the owner's (trainer_external.c, docs in README.md), or
- * what is built in (trainer_builtin.c). Each is a row of a table in trainer.c.
+ * what is built in (builtin.h). Each is a row of a table in trainer.c.
  */
 #define TRAINER_LOG_MAX 2048
 
@@ -73,22 +72,8 @@ bool trainer_too_little(const struct trainer_in *in, const struct finish *finish
 /* The one for the recipe; NULL if there is none here. */
 const struct trainer *trainer_find(const struct settings *settings, const struct recipe *recipe);
 
-/* A task before it is there. Of `train` the count and what an example is are looked at. */
-struct trainer_plan {
-	const struct recipe *recipe;
-	enum task_kind kind;
-	const struct dataset *train;
-	uint64_t validation; /* examples */
-	unsigned threads;
-};
-/* Is the set what the built-in trainer can train such a network on? False says what differs. */
-bool trainer_builtin_suits(const struct recipe *recipe, const struct dataset *set, struct why *why);
-/* The network that the built-in trainer would make for it, only planned, and in *data (may be NULL) the bytes of its batches. The caller frees
- * it with net_free. ERR_INVALID, ERR_LIMIT, ERR_NOMEM. */
-ERR_MUST_USE enum err trainer_builtin_plan(
-    struct net **out, const struct trainer_plan *plan, uint64_t *data, struct why *why);
-/* As many as the owner allows: all of the machine's, if nothing is said. */
-unsigned trainer_builtin_threads(const struct settings *settings);
+/* Is that the one that is built in? */
+bool trainer_is_builtin(const struct settings *settings, const struct recipe *recipe);
 bool trainer_builtin_fits(const struct settings *settings, const struct recipe *recipe);
 ERR_MUST_USE enum err trainer_builtin_run(
     const struct trainer_in *in, struct trainer_out *out, struct why *why);

@@ -1,37 +1,42 @@
+#include "builtin.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "backoff.h"
+#include "clock.h"
 #include "contention.h"
 #include "counts.h"
 #include "cpu.h"
 #include "kernel_choice.h"
 #include "manifest.h"
 #include "net.h"
+#include "planned.h"
 #include "team.h"
-#include "train.h"
-#include "trainer.h"
+#include "tensor.h"
 #include "training.h"
 
-#define BATCH_EVAL 64 /* room for evaluation when the training batch is smaller */
+#define TILE 4096 /* parameters that go to the stepper at a time */
 
 struct training {
-	const struct trainer_in *in;
-	struct team *team;
+	const struct training_in *in;
+	struct stepper stepper;
+	struct net *own; /* the network in this process's memory; NULL: there is none */
+	struct team *team; /* of that */
 	struct contention contention; /* with other programs */
-	struct net *net;
 	float *shift; /* what is added to every gradient; NULL: nothing */
 	double began, until; /* monotonic; until 0: no budget */
-	uint64_t most_steps; /* the owner's limit of epochs; 0: none */
+	uint64_t most_steps; /* the limit of epochs; 0: none */
 };
+
+/* --- tensors */
 
 /* Pairs each parameter tensor of the net with the model's of the same name and shape. */
 static enum err
 match(const struct training *t, size_t i, const struct tensor **out, struct why *why)
 {
-	const struct tensor *own = &net_tensors(t->net)->items[i];
-	const struct tensor *theirs = tensor_table_find(&t->in->work->table, own->name);
+	const struct tensor *own = &net_tensors(t->stepper.net)->items[i];
+	const struct tensor *theirs = tensor_table_find(t->in->table, own->name);
 
 	if (!theirs || theirs->dtype != TENSOR_F32 || theirs->dims != own->dims ||
 	    memcmp(theirs->shape, own->shape, own->dims * sizeof(own->shape[0])) != 0)
@@ -42,88 +47,108 @@ match(const struct training *t, size_t i, const struct tensor **out, struct why 
 }
 
 static enum err
+load_tensor(const struct training *t, const struct tensor *own, const struct tensor *theirs)
+{
+	const struct training_source *base = &t->in->base;
+	const struct stepper *s = &t->stepper;
+	uint64_t first = own->begin / sizeof(float);
+	float tile[TILE];
+	enum err e = ERR_OK;
+
+	for (uint64_t at = 0; !e && at < own->elements; at += TILE) {
+		size_t n = own->elements - at < TILE ? (size_t)(own->elements - at) : TILE;
+		e = base->read(base->context, theirs, at * sizeof(*tile), n * sizeof(*tile), tile);
+		if (!e)
+			e = s->calls->parameters(s->self, first + at, n, tile, true);
+	}
+	return e;
+}
+
+static enum err
 load_params(const struct training *t, struct why *why)
 {
-	const struct tensor_table *own = net_tensors(t->net);
+	const struct tensor_table *own = net_tensors(t->stepper.net);
 	const struct tensor *theirs;
-	uint8_t *params = (uint8_t *)net_params(t->net);
 
 	for (size_t i = 0; i < own->count; i++) {
 		enum err e = match(t, i, &theirs, why);
 		if (e)
 			return e;
-		memcpy(params + own->items[i].begin, t->in->work->weights + theirs->begin,
-		    (size_t)(theirs->end - theirs->begin));
+		e = load_tensor(t, &own->items[i], theirs);
+		if (e)
+			return err_set(why, e, "the model cannot be read");
 	}
 	return ERR_OK;
 }
 
-/* Until the network gives them back nobody else needs them, if it has them all. */
+/* Until the network gives them back nobody else needs the weights, if it has them all. */
 static void
-drop_weights(const struct training *t)
+spend_base(const struct training *t)
 {
-	struct work *w = t->in->work;
+	const struct training_source *base = &t->in->base;
 
-	if (net_tensors(t->net)->bytes != w->table.bytes)
-		return;
-	free(w->weights);
-	w->weights = NULL;
+	if (base->spent && net_tensors(t->stepper.net)->bytes == t->in->table->bytes)
+		base->spent(base->context);
 }
 
-/* From the delta vector's order to the network's; tensors that are not in the delta are left alone. The work's own goes. */
+/* From the delta's tensors to the network's order; tensors that are not in the delta are left alone. */
 static enum err
 load_shift(struct training *t, struct why *why)
 {
-	const struct tensor_table *own = net_tensors(t->net);
-	struct work *w = t->in->work;
+	const struct tensor_table *own = net_tensors(t->stepper.net);
+	const struct training_source *from = t->in->shift;
 	const struct tensor *theirs;
 
-	if (!w->shift)
+	if (!from)
 		return ERR_OK;
 	t->shift = calloc((size_t)own->elements, sizeof(float));
 	if (!t->shift)
 		return err_set(why, ERR_NOMEM, "no memory for a variate");
 	for (size_t i = 0; i < own->count; i++) {
 		enum err e = match(t, i, &theirs, why);
+		if (!e && theirs->in_delta &&
+		    (e = from->read(from->context, theirs, 0, (size_t)(theirs->end - theirs->begin),
+			 (uint8_t *)t->shift + own->items[i].begin)))
+			err_set(why, e, "a variate cannot be read");
 		if (e)
 			return e;
-		if (theirs->in_delta)
-			memcpy((uint8_t *)t->shift + own->items[i].begin, w->shift + theirs->first,
-			    (size_t)(theirs->end - theirs->begin));
 	}
-	free(w->shift);
-	w->shift = NULL;
+	if (from->spent)
+		from->spent(from->context);
 	return ERR_OK;
 }
 
+/* A tensor as it is after the training. */
 static enum err
-store_params(const struct training *t, struct why *why)
+read_after(void *context, const struct tensor *t, uint64_t at, size_t len, void *out)
 {
-	const struct tensor_table *own = net_tensors(t->net);
-	const struct tensor *theirs;
-	struct work *w = t->in->work;
+	const struct training *w = context;
+	const struct training_source *base = &w->in->base;
+	const struct tensor *own = tensor_table_find(net_tensors(w->stepper.net), t->name);
 
-	net_shed(t->net);
-	if (!w->weights)
-		w->weights = malloc((size_t)w->table.bytes);
-	if (!w->weights)
-		return err_set(why, ERR_NOMEM, "no memory for the weights");
-	const uint8_t *params = (const uint8_t *)net_params(t->net);
-	for (size_t i = 0; i < own->count; i++) {
-		enum err e = match(t, i, &theirs, why);
-		if (e)
-			return e;
-		memcpy(w->weights + theirs->begin, params + own->items[i].begin,
-		    (size_t)(theirs->end - theirs->begin));
-	}
-	return ERR_OK;
+	return own ? w->stepper.calls->parameters(w->stepper.self,
+			 (own->begin + at) / sizeof(float), len / sizeof(float), out, false)
+		   : base->read(base->context, t, at, len, out);
+}
+
+static enum err
+hand_over(struct training *t, struct training_out *out, struct why *why)
+{
+	const struct training_source after = {.read = read_after, .context = t};
+
+	if (t->own)
+		net_shed(t->own);
+	enum err e = t->in->take(t->in->taker, &after, why);
+	if (e && e != ERR_NOMEM)
+		out->abort = ABORT_TRAINER_FAILED;
+	return e;
 }
 
 /* Would the next step, as long as those so far, end after the time? */
 static bool
 out_of_time(const struct training *t, uint64_t done)
 {
-	double now = backoff_now();
+	double now = clock_seconds();
 
 	return t->until > 0 && now + (now - t->began) / (double)done > t->until;
 }
@@ -132,7 +157,8 @@ out_of_time(const struct training *t, uint64_t done)
 static void
 set_threads(struct training *t)
 {
-	team_use(t->team, contention_threads(&t->contention, backoff_now()));
+	if (t->team)
+		team_use(t->team, contention_threads(&t->contention, clock_seconds()));
 }
 
 static bool
@@ -149,9 +175,9 @@ after_step(void *context, uint64_t done, uint64_t planned)
 /* Wrong data is no failure of the trainer. */
 static enum err
 check_set(
-    const struct training *t, const struct dataset *set, struct trainer_out *out, struct why *why)
+    const struct training *t, const struct dataset *set, struct training_out *out, struct why *why)
 {
-	enum err e = set->count > 0 ? train_check(t->net, set, why) : ERR_OK;
+	enum err e = set->count > 0 ? train_check(t->stepper.net, set, why) : ERR_OK;
 
 	if (e)
 		out->abort = ABORT_DATA_MISMATCH;
@@ -160,9 +186,9 @@ check_set(
 
 /* For what the job asks to be counted. */
 static enum err
-make_counts(const struct training *t, struct trainer_out *out, struct why *why)
+make_counts(const struct training *t, struct training_out *out, struct why *why)
 {
-	const struct recipe *recipe = &t->in->work->task.recipe;
+	const struct recipe *recipe = t->in->recipe;
 
 	return figure_set_any(&recipe->figures)
 	    ? counts_new(&out->counts, &recipe->figures, recipe->data.class_count, why)
@@ -185,7 +211,7 @@ has_counted(const struct train_score *score)
 }
 
 static enum err
-nothing_counts(struct trainer_out *out, struct why *why)
+nothing_counts(struct training_out *out, struct why *why)
 {
 	out->abort = ABORT_DATA_MISMATCH;
 	return err_set(why, ERR_INVALID,
@@ -193,7 +219,7 @@ nothing_counts(struct trainer_out *out, struct why *why)
 }
 
 static void
-report_score(struct trainer_out *out, const struct train_score *score)
+report_score(struct training_out *out, const struct train_score *score)
 {
 	struct report *r = &out->report;
 
@@ -210,10 +236,10 @@ report_score(struct trainer_out *out, const struct train_score *score)
 
 /* The base of a round, before it is trained. */
 static enum err
-evaluate(struct training *t, struct trainer_out *out, struct why *why)
+evaluate(struct training *t, struct training_out *out, struct why *why)
 {
 	struct train_score score;
-	const struct recipe *recipe = &t->in->work->task.recipe;
+	const struct recipe *recipe = t->in->recipe;
 	struct train_config config = {.data = &recipe->data, .stop = after_batch, .context = t};
 
 	if (recipe->evaluate_by != EVALUATE_DEVICES || t->in->validation->count == 0)
@@ -221,8 +247,7 @@ evaluate(struct training *t, struct trainer_out *out, struct why *why)
 	enum err e = make_counts(t, out, why);
 	config.counts = out->counts;
 	if (!e)
-		e = train_evaluate_while(
-		    stepper_net(t->net), t->in->validation, &config, &score, why);
+		e = train_evaluate_while(t->stepper, t->in->validation, &config, &score, why);
 	if (e || !has_counted(&score))
 		return e;
 	report_score(out, &score);
@@ -241,30 +266,30 @@ is_broken_off(void *context, uint64_t done, uint64_t planned)
 	(void)planned;
 	set_threads(t);
 	return (t->in->stop && t->in->stop(t->in->context)) ||
-	    (t->until > 0 && backoff_now() > t->until);
+	    (t->until > 0 && clock_seconds() > t->until);
 }
 
 /* All examples of a job that keeps none for validation: nothing is trained on them here. */
 static const struct dataset *
-measured_set(const struct trainer_in *in)
+measured_set(const struct training_in *in)
 {
-	return in->work->task.recipe.data.validation > 0 ? in->validation : in->train;
+	return in->recipe->data.validation > 0 ? in->validation : in->train;
 }
 
 /* A loss that is no number is a finding: the report then has no figures. */
 static enum err
-measure(struct training *t, struct trainer_out *out, struct why *why)
+measure(struct training *t, struct training_out *out, struct why *why)
 {
 	struct train_score score;
 	const struct dataset *set = measured_set(t->in);
 	struct train_config config = {
-	    .data = &t->in->work->task.recipe.data, .stop = is_broken_off, .context = t};
+	    .data = &t->in->recipe->data, .stop = is_broken_off, .context = t};
 	enum err e = make_counts(t, out, why);
 
 	if (e)
 		return e;
 	config.counts = out->counts;
-	e = train_evaluate_while(stepper_net(t->net), set, &config, &score, why);
+	e = train_evaluate_while(t->stepper, set, &config, &score, why);
 	if (e == ERR_CLOSED)
 		out->abort =
 		    t->in->stop && t->in->stop(t->in->context) ? ABORT_STOPPED : ABORT_DEADLINE;
@@ -276,46 +301,29 @@ measure(struct training *t, struct trainer_out *out, struct why *why)
 		return nothing_counts(out, why);
 	report_score(out, &score);
 	out->report.evaluated.told = !e;
-	out->report.eval_examples = out->finish.examples = set->count;
+	out->report.eval_examples = out->result.examples = set->count;
 	out->report.counts = e ? NULL : out->counts;
 	return ERR_OK;
 }
 
-/* What a text says next has no names, unless the job gives them. */
-static size_t
-classes_of(const struct recipe *recipe, const struct dataset *set)
-{
-	if (!net_spec_labels(&recipe->net))
-		return 0;
-	return recipe->data.class_count || recipe->data.window ? recipe->data.class_count
-							       : set->classes;
-}
+/* --- the network */
 
-unsigned
-trainer_builtin_threads(const struct settings *settings)
-{
-	uint64_t most = settings->threads > 0 ? settings->threads : cpu_count();
-
-	return most < TEAM_MAX ? (unsigned)most : TEAM_MAX;
-}
-
-/* Each thread needs memory of its own, so fewer work if that is more than the owner allows; the bits do not hang on it. */
+/* Each thread needs memory of its own, so fewer work if that is more than may be taken; the bits do not hang on it. */
 static enum err
-make_whole(struct training *t, struct net_part *whole, struct why *why)
+make_own(struct training *t, struct net_part *whole, struct why *why)
 {
-	const struct settings *settings = t->in->settings;
-	unsigned threads = t->in->threads > 0 ? t->in->threads : trainer_builtin_threads(settings);
+	unsigned threads = planned_threads(t->in->threads);
 
 	if (whole->spec->arithmetic == ARITHMETIC_FAST)
 		kernel_choice_ready(t->in->kernels);
-	whole->max_bytes = settings->memory_bytes;
+	whole->max_bytes = t->in->memory_bytes;
 	for (;; threads /= 2) {
 		enum err e = team_new(&t->team, threads);
 		if (e)
 			return err_set(why, e, "no memory for threads");
 		whole->team = t->team;
-		contention_begin(&t->contention, team_size(t->team), backoff_now());
-		e = net_new_part(&t->net, whole, why);
+		contention_begin(&t->contention, team_size(t->team), clock_seconds());
+		e = net_new_part(&t->own, whole, why);
 		if (e != ERR_LIMIT || threads == 1)
 			return e;
 		team_free(t->team);
@@ -323,21 +331,23 @@ make_whole(struct training *t, struct net_part *whole, struct why *why)
 	}
 }
 
-static struct net_part
-evaluating_part(const struct recipe *recipe, const struct dataset *set)
+static enum err
+find_stepper(struct training *t, struct net_part whole, struct why *why)
 {
-	return (struct net_part){.spec = &recipe->net,
-	    .classes = classes_of(recipe, set),
-	    .last = recipe->net.layer_count,
-	    .max_batch = BATCH_EVAL,
-	    .contexts = 1};
+	if (t->in->stepper) {
+		t->stepper = *t->in->stepper;
+		return ERR_OK;
+	}
+	enum err e = make_own(t, &whole, why);
+	if (!e)
+		t->stepper = stepper_net(t->own);
+	return e;
 }
 
 static enum err
-evaluate_task(struct training *t, struct trainer_out *out, struct why *why)
+evaluate_task(struct training *t, struct training_out *out, struct why *why)
 {
-	const struct trainer_in *in = t->in;
-	const struct recipe *recipe = &in->work->task.recipe;
+	const struct training_in *in = t->in;
 	const struct dataset *set = measured_set(in);
 
 	if (set->count == 0) {
@@ -345,9 +355,8 @@ evaluate_task(struct training *t, struct trainer_out *out, struct why *why)
 		return err_set(why, ERR_NOTFOUND, "no examples to evaluate on");
 	}
 	if (in->seconds > 0)
-		t->until = backoff_now() + in->seconds;
-	struct net_part whole = evaluating_part(recipe, set);
-	enum err e = make_whole(t, &whole, why);
+		t->until = clock_seconds() + in->seconds;
+	enum err e = find_stepper(t, planned_evaluating(in->recipe, set), why);
 	if (!e)
 		e = check_set(t, set, out, why);
 	if (!e)
@@ -360,54 +369,46 @@ evaluate_task(struct training *t, struct trainer_out *out, struct why *why)
 static struct train_config
 config_of(struct training *t)
 {
-	const struct task *task = &t->in->work->task;
+	const struct training_in *in = t->in;
 
-	return (struct train_config){.local = &task->recipe.local,
-	    .data = &task->recipe.data,
-	    .round = task->round,
+	return (struct train_config){.local = &in->recipe->local,
+	    .data = &in->recipe->data,
+	    .round = in->round,
 	    .shift = t->shift,
-	    .seed = training_seed(task->seed, task->round, t->in->device),
+	    .seed = training_seed(in->seed, in->round, in->device),
 	    .stop = after_step,
 	    .context = t};
 }
 
-/* What the steps keep beside the weights is there before these are, which would have to be copied else. */
+/* What the own network's steps keep beside the weights is there before these are, which would have to be copied else. */
 static enum err
 make_vectors(struct training *t, struct why *why)
 {
 	const struct train_config config = config_of(t);
 	uint64_t bytes;
 
-	return train_bytes(t->net, &config, t->in->train, &bytes, why);
+	return !t->own ? ERR_OK : train_bytes(t->own, &config, t->in->train, &bytes, why);
 }
 
 static enum err
-train(struct training *t, struct trainer_out *out, struct why *why)
+train(struct training *t, struct training_out *out, struct why *why)
 {
 	static const uint16_t ids[] = {[OPTIMIZER_SGD] = MANIFEST_SGD,
 	    [OPTIMIZER_ADAM] = MANIFEST_ADAM,
 	    [OPTIMIZER_ADAMW] = MANIFEST_ADAMW};
-	const struct recipe *recipe = &t->in->work->task.recipe;
 	const struct train_config config = config_of(t);
-	struct train_result result;
 
-	t->began = backoff_now();
-	enum err e = train_run(stepper_net(t->net), t->in->train, &config, &result, why);
+	t->began = clock_seconds();
+	enum err e = train_run(t->stepper, t->in->train, &config, &out->result, why);
 	if (e)
 		return e;
-	out->finish = (struct finish){.examples = result.examples,
-	    .steps = result.steps,
-	    .loss = result.loss,
-	    .accuracy = result.accuracy,
-	    .normaliser = result.normaliser,
-	    .optimizer = ids[recipe->local.optimizer.type],
-	    .partial = result.partial};
+	out->optimizer = ids[t->in->recipe->local.optimizer.type];
 	out->has_report = true;
 	out->report.trained = (struct report_counted){.told = true,
-	    .loss_count = result.loss_count,
-	    .has_labels = net_labels(t->net) > 0,
-	    .labels = result.labels,
-	    .right = result.right};
+	    .loss_count = out->result.loss_count,
+	    .has_labels = net_labels(t->stepper.net) > 0,
+	    .labels = out->result.labels,
+	    .right = out->result.right};
 	return ERR_OK;
 }
 
@@ -421,108 +422,24 @@ abort_reason(enum err e)
 	return abort_reason_of_disk(e) ? abort_reason_of_disk(e) : ABORT_TRAINER_FAILED;
 }
 
-static uint64_t
-batch_of(const struct recipe *recipe, const struct dataset *train)
-{
-	uint64_t batch = recipe->local.batch ? recipe->local.batch : train->count;
-
-	return batch < train->count ? batch : train->count;
-}
-
-static struct net_part
-training_part(const struct recipe *recipe, const struct dataset *train, uint64_t validation)
-{
-	uint64_t batch = batch_of(recipe, train), micro = recipe->local.micro_batch;
-
-	batch = micro > 0 && micro < batch ? micro : batch;
-	/* A job that cuts its batches has its reason. */
-	if (batch < BATCH_EVAL && validation > 0 && micro == 0)
-		batch = BATCH_EVAL;
-	return (struct net_part){.spec = &recipe->net,
-	    .classes = classes_of(recipe, train),
-	    .last = recipe->net.layer_count,
-	    .max_batch = (uint32_t)batch,
-	    .contexts = 1,
-	    .train = true,
-	    .rules = recipe->rules,
-	    .rule_count = recipe->rule_count,
-	    .recompute = recipe->local.recompute == RECOMPUTE_BLOCKS};
-}
-
-/* The owner's limits. */
+/* What ends a training early. */
 static void
 set_limits(struct training *t)
 {
-	const struct trainer_in *in = t->in;
-	const struct recipe *recipe = &in->work->task.recipe;
-	uint64_t step = batch_of(recipe, in->train) * recipe->local.accumulate;
+	const struct training_in *in = t->in;
+	uint64_t step = planned_batch(in->recipe, in->train) * in->recipe->local.accumulate;
 
-	if (in->settings->epochs)
-		t->most_steps = in->settings->epochs * ((in->train->count + step - 1) / step);
+	if (in->epochs)
+		t->most_steps = in->epochs * ((in->train->count + step - 1) / step);
 	if (in->seconds > 0)
-		t->until = backoff_now() + in->seconds;
-}
-
-enum err
-trainer_builtin_plan(
-    struct net **out, const struct trainer_plan *plan, uint64_t *data, struct why *why)
-{
-	const struct recipe *recipe = plan->recipe;
-	const struct train_config config = {
-	    .local = &recipe->local, .data = &recipe->data, .round = 1};
-	const struct dataset *train = plan->train;
-	bool trains = plan->kind != TASK_EVALUATE;
-	uint64_t training = 0;
-
-	if (train->count == 0 || train->count > DATASET_EXAMPLES_MAX)
-		return err_set(why, train->count > 0 ? ERR_LIMIT : ERR_INVALID,
-		    "%zu examples are %s", train->count,
-		    train->count > 0 ? "more than a data set may have" : "too few to work on");
-	struct net_part whole = trains ? training_part(recipe, train, plan->validation)
-				       : evaluating_part(recipe, train);
-	whole.planned = plan->threads;
-	enum err e = net_new_part(out, &whole, why);
-	if (!e && trains)
-		e = train_bytes(*out, &config, train, &training, why);
-	uint64_t rated = trains ? plan->validation : train->count;
-	uint64_t measuring = !e && rated > 0 ? train_evaluate_bytes(*out, train, rated) : 0;
-	if (e) {
-		net_free(*out);
-		*out = NULL;
-	} else if (data) {
-		training -= trains ? net_bytes(*out) : 0;
-		*data = training > measuring ? training : measuring;
-	}
-	return e;
-}
-
-bool
-trainer_builtin_suits(const struct recipe *recipe, const struct dataset *set, struct why *why)
-{
-	struct net *net = NULL;
-	struct net_part whole = evaluating_part(recipe, set);
-	enum err e = ERR_OK;
-
-	whole.planned = 1;
-	/* What else is wrong is said when the task is there. */
-	if (set->count > 0 && !net_new_part(&net, &whole, NULL))
-		e = train_check(net, set, why);
-	net_free(net);
-	return !e;
-}
-
-bool
-trainer_builtin_fits(const struct settings *settings, const struct recipe *recipe)
-{
-	(void)settings;
-	return recipe->builtin;
+		t->until = clock_seconds() + in->seconds;
 }
 
 /* Are there as many as a batch norm needs for a variance, and does the job put so many together? */
 static enum err
-check_examples(const struct trainer_in *in, struct trainer_out *out, struct why *why)
+check_examples(const struct training_in *in, struct training_out *out, struct why *why)
 {
-	const struct local_spec *local = &in->work->task.recipe.local;
+	const struct local_spec *local = &in->recipe->local;
 	uint32_t piece = training_piece(local);
 
 	out->abort = ABORT_NO_DATA;
@@ -542,17 +459,16 @@ check_examples(const struct trainer_in *in, struct trainer_out *out, struct why 
 }
 
 static enum err
-train_task(struct training *t, struct trainer_out *out, struct why *why)
+train_task(struct training *t, struct training_out *out, struct why *why)
 {
-	const struct trainer_in *in = t->in;
+	const struct training_in *in = t->in;
 	enum err lacks = check_examples(in, out, why);
 	if (lacks)
 		return lacks;
 	set_limits(t);
-	struct net_part whole =
-	    training_part(&in->work->task.recipe, in->train, in->validation->count);
-	enum err e = make_whole(t, &whole, why);
-	if (!e && !train_counts(t->net, in->train))
+	enum err e =
+	    find_stepper(t, planned_training(in->recipe, in->train, in->validation->count), why);
+	if (!e && !train_counts(t->stepper.net, in->train))
 		e = nothing_counts(out, why);
 	if (!e)
 		e = check_set(t, in->train, out, why);
@@ -563,28 +479,36 @@ train_task(struct training *t, struct trainer_out *out, struct why *why)
 	if (!e)
 		e = load_params(t, why);
 	if (!e)
-		drop_weights(t);
+		spend_base(t);
 	if (!e)
 		e = load_shift(t, why);
 	if (!e)
 		e = evaluate(t, out, why);
 	if (!e)
 		e = train(t, out, why);
-	return e ? e : store_params(t, why);
+	return e ? e : hand_over(t, out, why);
 }
 
 enum err
-trainer_builtin_run(const struct trainer_in *in, struct trainer_out *out, struct why *why)
+training_run(const struct training_in *in, struct training_out *out, struct why *why)
 {
 	struct training t = {.in = in};
 
 	memset(out, 0, sizeof(*out));
-	enum err e = in->work->task.kind == TASK_EVALUATE ? evaluate_task(&t, out, why)
-							  : train_task(&t, out, why);
+	enum err e =
+	    in->kind == TASK_EVALUATE ? evaluate_task(&t, out, why) : train_task(&t, out, why);
 	if (e && !out->abort)
 		out->abort = abort_reason(e);
 	free(t.shift);
-	net_free(t.net);
+	net_free(t.own);
 	team_free(t.team);
 	return e;
+}
+
+void
+training_out_deinit(struct training_out *out)
+{
+	counts_free(out->counts);
+	out->counts = NULL;
+	out->report.counts = NULL;
 }

@@ -16,6 +16,7 @@
 #include "server_step.h"
 #include "tensors.h"
 #include "tls.h"
+#include "trainer.h"
 #include "vectors.h"
 
 /* [retention] where no coordinator says another. */
@@ -215,7 +216,8 @@ measure(struct making *m, uint64_t examples, struct footprint *f, struct why *wh
 	const struct footprint_want want = {.recipe = recipe,
 	    .kind = TASK_TRAIN,
 	    .table = &m->table,
-	    .settings = m->settings,
+	    .threads = m->settings->threads,
+	    .program = !trainer_is_builtin(m->settings, recipe),
 	    .train = &set,
 	    .validation = recipe->data.validation > 0 ? examples : 0,
 	    .most = m->settings->memory_bytes};

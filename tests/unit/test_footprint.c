@@ -26,7 +26,6 @@
 
 struct task_of {
 	struct recipe recipe;
-	struct settings *settings;
 	struct dataset train;
 	struct footprint_want want;
 };
@@ -34,9 +33,6 @@ struct task_of {
 static void
 begin_with(struct task_of *t, const char *net, uint32_t batch, size_t examples)
 {
-	static const char text[] = "[device]\nthreads = 8\n";
-	struct why why = {""};
-
 	*t = (struct task_of){.train = {.count = examples,
 				  .shape = {3, 24, 24},
 				  .dims = 3,
@@ -44,10 +40,8 @@ begin_with(struct task_of *t, const char *net, uint32_t batch, size_t examples)
 				  .classes = 4}};
 	net_trial_recipe(&t->recipe, "\"shape\": [3, 24, 24], \"classes\": 4", net);
 	t->recipe.local.batch = batch;
-	if (settings_parse(&t->settings, "", text, strlen(text), &why))
-		fail_msg("%s", why.text);
 	t->want = (struct footprint_want){
-	    .recipe = &t->recipe, .kind = TASK_TRAIN, .settings = t->settings, .train = &t->train};
+	    .recipe = &t->recipe, .kind = TASK_TRAIN, .threads = 8, .train = &t->train};
 }
 
 static void
@@ -60,7 +54,6 @@ static void
 end(struct task_of *t)
 {
 	recipe_deinit(&t->recipe);
-	settings_free(t->settings);
 }
 
 static struct footprint
@@ -135,7 +128,7 @@ copies(void **state)
 
 	(void)state;
 	begin_with(&t, WIDE, 1, 10);
-	t.settings->threads = 1;
+	t.want.threads = 1;
 	struct footprint f = of(&t.want);
 	assert_true(f.training < 2 * f.weights && f.delta < f.weights);
 	assert_int_equal(f.peak, f.process + 2 * f.weights);
@@ -181,7 +174,7 @@ proposals(void **state)
 
 	(void)state;
 	begin(&t, 32, 100);
-	t.settings->threads = 1;
+	t.want.threads = 1;
 	uint64_t least = peak_with(&t, 1), whole = peak_with(&t, 32);
 	assert_true(least < whole);
 	for (uint64_t most = least; most < whole; most += (whole - least) / 37) {

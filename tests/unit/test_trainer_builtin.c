@@ -10,6 +10,7 @@
 #include "codec_elements.h"
 #include "counts.h"
 #include "manifest.h"
+#include "planned.h"
 #include "trial.h"
 
 #define LOCAL(tensors, local, more) \
@@ -355,12 +356,12 @@ test_mismatch(void **state)
 	(void)state;
 	trial_init(&t, JOB("", "0.1", BY_DEVICES), "");
 	t.train.labels[39] = 2;
-	assert_false(trainer_builtin_suits(&t.work.task.recipe, &t.train, &why));
+	assert_false(planned_suits(&t.work.task.recipe, &t.train, &why));
 	assert_string_equal(why.text, "label 2 does not fit the network's 2 outputs");
 	assert_int_equal(trainer_builtin_run(&t.in, &t.out, &why), ERR_INVALID);
 	assert_int_equal(t.out.abort, ABORT_DATA_MISMATCH);
 	t.train.labels[39] = 1;
-	assert_true(trainer_builtin_suits(&t.work.task.recipe, &t.train, &why));
+	assert_true(planned_suits(&t.work.task.recipe, &t.train, &why));
 	t.validation.labels[9] = 2;
 	assert_int_equal(trainer_builtin_run(&t.in, &t.out, &why), ERR_INVALID);
 	assert_int_equal(t.out.abort, ABORT_DATA_MISMATCH);
