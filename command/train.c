@@ -11,6 +11,7 @@
 #include "cmd.h"
 #include "companions.h"
 #include "data.h"
+#include "examples.h"
 #include "examples_file.h"
 #include "file.h"
 #include "hex.h"
@@ -105,7 +106,7 @@ load_set(const struct alone *a, const char *name, struct dataset *out,
 	if (!e)
 		e = data_fits(out, d, &a->job.recipe, why);
 	if (!e)
-		e = data_cut(out, a->job.recipe.data.window, why);
+		e = examples_cut(out, a->job.recipe.data.window, why);
 	if (!e && from)
 		*from = d;
 	return e;
@@ -128,7 +129,7 @@ load_all(struct alone *a, struct why *why)
 		e = load_set(a, a->data_name ? a->data_name : a->job.recipe.data.name, &a->all,
 		    &a->data, why);
 	if (!e &&
-	    (e = data_split(&a->train, &a->validation, &a->all, a->job.recipe.data.validation,
+	    (e = examples_split(&a->train, &a->validation, &a->all, a->job.recipe.data.validation,
 		 training_seed(a->job.seed, 0, a->device))))
 		err_set(why, e, "the data set cannot be divided");
 	if (!e && a->test_name)
@@ -160,7 +161,7 @@ static enum err
 run_trainer(struct alone *a, struct work *w, struct trainer_out *out, struct why *why)
 {
 	const struct recipe *recipe = &w->task.recipe;
-	struct data_hand hand;
+	struct examples_task hand;
 	struct trainer_in in = {.work = w,
 	    .settings = a->settings,
 	    .data = a->data,
@@ -174,11 +175,11 @@ run_trainer(struct alone *a, struct work *w, struct trainer_out *out, struct why
 	if (!trainer)
 		return err_set(
 		    why, ERR_NOTFOUND, "no [trainer %s] in the settings", recipe->trainer);
-	enum err e = data_hand_init(&hand, &w->task, a->device, &a->train, &a->validation);
+	enum err e = examples_task_init(&hand, &w->task, a->device, &a->train, &a->validation);
 	trainer_in_give(&in, &hand, a->examples_id);
 	if (!e)
 		e = trainer->run(&in, out, why);
-	data_hand_deinit(&hand);
+	examples_task_deinit(&hand);
 	if (!e)
 		e = check_result(a, w, &out->finish, why);
 	if (e && *out->log) {

@@ -10,6 +10,7 @@
 #include "device.h"
 #include "document.h"
 #include "events.h"
+#include "examples.h"
 #include "fault.h"
 #include "gate.h"
 #include "nursery.h"
@@ -198,7 +199,7 @@ train(struct agent *a, struct why *why)
 	    .companions = &a->companions,
 	    .stop = stop_training,
 	    .context = a};
-	struct data_hand hand = {.drawn = false};
+	struct examples_task hand = {.drawn = false};
 
 	a->out.abort = ABORT_NO_DATA;
 	if (!item)
@@ -207,14 +208,14 @@ train(struct agent *a, struct why *why)
 	enum err e = stock_give(item, &w->task, in.device, &hand);
 	if (e) {
 		a->out.abort = ABORT_OUT_OF_MEMORY;
-		data_hand_deinit(&hand);
+		examples_task_deinit(&hand);
 		return err_set(why, e, "the data set cannot be divided");
 	}
 	trainer_in_give(&in, &hand, stock_examples(item, &w->task.recipe.data));
 	a->stopped = WAIT_NONE;
 	e = run_trainer(a, &in, why);
 	trainer_out_tell(&a->out, device_events(a->r), w->task.job);
-	data_hand_deinit(&hand);
+	examples_task_deinit(&hand);
 	if (!e && a->stopped && trainer_too_little(&in, &a->out.finish, why)) {
 		a->out.abort = abort_reason_of_owner(a->stopped);
 		e = ERR_CLOSED;

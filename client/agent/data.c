@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "allowance.h"
 #include "buf.h"
 #include "child.h"
 #include "err.h"
@@ -141,41 +140,6 @@ data_load(struct dataset *out, const struct settings_data *from, struct why *why
 		e = names_are_shown(out, from, why);
 	if (e)
 		dataset_deinit(out);
-	return e;
-}
-
-enum err
-data_cut(struct dataset *set, uint32_t window, struct why *why)
-{
-	struct dataset cut;
-
-	if (window == 0 || set->features == window)
-		return ERR_OK;
-	enum err e = dataset_cut(&cut, set, window, why);
-	if (e)
-		return e;
-	dataset_deinit(set);
-	*set = cut;
-	return ERR_OK;
-}
-
-enum err
-data_split(struct dataset *train, struct dataset *validation, const struct dataset *from,
-    double share, uint64_t seed)
-{
-	uint32_t *order = NULL;
-	size_t n = from->count, held = 0;
-
-	memset(train, 0, sizeof(*train));
-	memset(validation, 0, sizeof(*validation));
-	enum err e = shard_hold(&order, &held, n, share, seed);
-	if (!e && held)
-		e = dataset_subset(validation, from, order, held);
-	if (!e)
-		e = dataset_subset(train, from, order + held, n - held);
-	if (e)
-		dataset_deinit(validation);
-	free(order);
 	return e;
 }
 
@@ -346,54 +310,4 @@ data_fits(const struct dataset *set, const struct settings_data *from, const str
 		return err_set(why, ERR_INVALID, "data %s has label %zu, the job has %zu classes",
 		    from->name, classes - 1, spec->class_count);
 	return text ? ERR_OK : classes_fit(set, from, spec, why);
-}
-
-/* Of one that only a trainer reads nothing is known but the count. */
-static enum err
-draw(struct dataset *out, const struct dataset *from, uint64_t most, uint64_t seed)
-{
-	uint32_t *keep = NULL;
-	size_t kept = 0;
-	enum err e = shard_share(&keep, &kept, from->count, most, seed);
-
-	if (!e && from->dims == 0)
-		*out = (struct dataset){.count = kept};
-	else if (!e)
-		e = dataset_subset(out, from, keep, kept);
-	free(keep);
-	return e;
-}
-
-enum err
-data_hand_init(struct data_hand *out, const struct task *task, const uint8_t device[32],
-    const struct dataset *train, const struct dataset *validation)
-{
-	bool evaluates = task->kind == TASK_EVALUATE;
-	const struct allowance a = allowance_of(
-	    &task->recipe, evaluates, train->count, validation->count, task->max_examples);
-	enum err e = ERR_OK;
-
-	*out = (struct data_hand){
-	    .train = train, .validation = validation, .all = train->count + validation->count};
-	if (a.train < train->count) {
-		e = draw(&out->own_train, train, a.train,
-		    allowance_seed(task->seed, task->round, device, !evaluates));
-		out->train = &out->own_train;
-		out->drawn = true;
-	}
-	if (!e && a.validation < validation->count) {
-		e = draw(&out->own_validation, validation, a.validation,
-		    allowance_seed(task->seed, task->round, device, false));
-		out->validation = &out->own_validation;
-		out->drawn = true;
-	}
-	return e;
-}
-
-void
-data_hand_deinit(struct data_hand *h)
-{
-	dataset_deinit(&h->own_train);
-	dataset_deinit(&h->own_validation);
-	*h = (struct data_hand){.drawn = false};
 }

@@ -6,6 +6,7 @@
 #include "allowance.h"
 #include "backoff.h"
 #include "events.h"
+#include "examples.h"
 #include "training.h"
 
 #define TRY_AGAIN_S 60.0
@@ -148,7 +149,7 @@ stock_split(struct stock_item *item, const struct data_spec *job, uint64_t seed,
 	if (!item->split || item->share < share || item->share > share || item->seed != seed ||
 	    item->train.features != all->features) {
 		drop_split(item);
-		e = data_split(&item->train, &item->validation, all, share, seed);
+		e = examples_split(&item->train, &item->validation, all, share, seed);
 		if (e)
 			return e;
 		item->split = true;
@@ -162,15 +163,15 @@ stock_split(struct stock_item *item, const struct data_spec *job, uint64_t seed,
 
 enum err
 stock_give(struct stock_item *item, const struct task *task, const uint8_t device[32],
-    struct data_hand *out)
+    struct examples_task *out)
 {
 	const struct dataset *train, *validation;
 	/* Round 0 stands for "in every round": the validation share of a job never changes. */
 	enum err e = stock_split(
 	    item, &task->recipe.data, training_seed(task->seed, 0, device), &train, &validation);
 
-	*out = (struct data_hand){.drawn = false};
-	return e ? e : data_hand_init(out, task, device, train, validation);
+	*out = (struct examples_task){.drawn = false};
+	return e ? e : examples_task_init(out, task, device, train, validation);
 }
 
 char *

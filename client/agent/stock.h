@@ -5,6 +5,7 @@
 #include "messages.h"
 
 struct events;
+struct examples_task;
 
 /*
  * The data sets a device has: loaded once, kept between rounds, with the latest division into training and validation
@@ -47,9 +48,9 @@ ERR_MUST_USE enum err stock_whole(
  * The seed is of the job and the device. */
 ERR_MUST_USE enum err stock_split(struct stock_item *item, const struct data_spec *job,
     uint64_t seed, const struct dataset **train, const struct dataset **validation);
-/* What a task works on; data_hand_deinit is due in either case. */
+/* What a task works on; examples_task_deinit is due in either case. */
 ERR_MUST_USE enum err stock_give(struct stock_item *item, const struct task *task,
-    const uint8_t device[32], struct data_hand *out);
+    const uint8_t device[32], struct examples_task *out);
 /* Where the id of these examples is kept (examples_file.h), until the next division. */
 char *stock_examples(struct stock_item *item, const struct data_spec *job);
 

@@ -1,10 +1,14 @@
 #include "trainer.h"
 
-#include "counts.h"
-#include "events.h"
 #include <stdlib.h>
 #include <string.h>
+
 #include "builtin.h"
+#include "counts.h"
+#include "dataset.h"
+#include "events.h"
+#include "examples.h"
+#include "settings.h"
 #include "training.h"
 
 /* The first that fits does the job: an owner's [trainer builtin] stands before the one that is built in. */
@@ -140,7 +144,7 @@ trainer_builtin_run(const struct trainer_in *in, struct trainer_out *out, struct
 /* --- what goes in and comes out */
 
 void
-trainer_in_give(struct trainer_in *in, const struct data_hand *hand, char *examples_id)
+trainer_in_give(struct trainer_in *in, const struct examples_task *hand, char *examples_id)
 {
 	in->train = hand->train;
 	in->validation = hand->validation;

@@ -1,10 +1,10 @@
 #ifndef TRAINER_H
 #define TRAINER_H
 #include "abort_reason.h"
-#include "data.h"
 #include "finish.h"
 
 struct events;
+struct examples_task;
 
 /*
  * What turns a task and local data into changed weights: a program of the owner's (trainer_external.c, docs in README.md), or
@@ -59,7 +59,7 @@ struct trainer {
 };
 
 /* The examples to work on. examples_id is that of what they were drawn of. */
-void trainer_in_give(struct trainer_in *in, const struct data_hand *hand, char *examples_id);
+void trainer_in_give(struct trainer_in *in, const struct examples_task *hand, char *examples_id);
 /* Says that of its program's state something is lost: "kept.lost". */
 void trainer_out_tell(const struct trainer_out *out, const struct events *events, const char *job);
 /* Frees what hangs in it. */

@@ -80,32 +80,27 @@ static enum err
 do_task(const char *path, const struct wish *wish, struct why *why)
 {
 	struct directory d;
-	struct trainer_out out;
+	struct training_out out = {.has_report = false};
 	struct why inner = {""};
 	enum abort_reason reason = ABORT_TRAINER_FAILED;
-
-	memset(&out, 0, sizeof(out));
 	enum err e = directory_open(&d, path, &inner);
+
 	if (!e) {
-		const struct trainer_in in = {.work = &d.work,
-		    .train = &d.train,
-		    .validation = &d.validation,
-		    .settings = d.settings,
-		    .home = path,
-		    .device = d.device,
-		    .seconds = d.seconds,
-		    .stop = wish->wanted,
-		    .context = wish->context};
-		e = trainer_builtin_run(&in, &out, &inner);
-		reason = e ? out.abort : ABORT_NONE;
+		struct training_in in = directory_task(&d);
+		in.stop = wish->wanted;
+		in.context = wish->context;
+		in.take = result_take;
+		in.taker = &d;
+		e = training_run(&in, &out, &inner);
+		reason = e ? out.abort : ABORT_TRAINER_FAILED;
 	}
 	if (!e)
-		e = result_write(&d, path, &out, &inner);
+		e = result_report(&d, &out, &inner);
 	if (e)
 		cmd_print_error("%s", inner.text);
 	if (e)
-		e = result_give_back(path, reason ? reason : ABORT_TRAINER_FAILED, inner.text, why);
-	trainer_out_deinit(&out);
+		e = result_give_back(path, reason, inner.text, why);
+	training_out_deinit(&out);
 	directory_close(&d);
 	return e;
 }

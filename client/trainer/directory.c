@@ -5,14 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backoff.h"
 #include "file.h"
 #include "hex.h"
-#include "identity.h"
 #include "json.h"
 #include "kernel_choice.h"
 #include "num.h"
-#include "tensors.h"
 
 #define TASK_MAX (2u << 20)
 
@@ -159,7 +156,22 @@ read_examples(struct directory *d, const char *path, struct why *why)
 	return e;
 }
 
-/* --- what is of this device alone */
+/* --- the model, and what is of this device alone */
+
+/* Of a role that must be trained there is something at all. */
+static enum err
+open_base(struct directory *d, const char *path, struct why *why)
+{
+	const struct recipe *r = &d->task.recipe;
+	enum err e = *path ? tensors_open_plain(&d->base, path, why)
+			   : err_set(why, ERR_INVALID, "task.json names no base");
+
+	if (!e)
+		e = tensor_table_assign(&d->base.table, r->rules, r->rule_count, why);
+	if (!e && d->base.table.elements == 0)
+		e = err_set(why, ERR_INVALID, "the model has nothing to train");
+	return e;
+}
 
 static const struct tensor *
 same_tensor(const struct tensors *f, const struct tensor *want)
@@ -169,68 +181,78 @@ same_tensor(const struct tensors *f, const struct tensor *want)
 	return t && tensor_same(t, want) ? t : NULL;
 }
 
-static enum err
-read_local(struct directory *d, const char *path, struct why *why)
+static bool
+is_local(const struct tensor *t)
 {
-	const struct tensor_table *table = &d->work.table;
-	struct tensors f;
+	return t->role == TENSOR_LOCAL;
+}
 
+static bool
+is_in_delta(const struct tensor *t)
+{
+	return t->in_delta;
+}
+
+/* A file with all of the model's tensors of a kind; none without a path. */
+static enum err
+open_some(struct tensors *out, const char *path, const struct tensor_table *of,
+    bool (*wants)(const struct tensor *), struct why *why)
+{
 	if (!*path)
 		return ERR_OK;
-	enum err e = tensors_open(&f, path, why);
-	if (e)
-		return e;
-	for (size_t i = 0; i < table->count && !e; i++) {
-		const struct tensor *to = &table->items[i], *from = same_tensor(&f, to);
-		if (to->role == TENSOR_LOCAL && !from)
-			e = err_set(why, ERR_INVALID, "%.100s has no tensor %s", path, to->name);
-		else if (to->role == TENSOR_LOCAL)
-			memcpy(d->work.weights + to->begin, f.data + from->begin,
-			    (size_t)(to->end - to->begin));
-	}
-	tensors_close(&f);
+	enum err e = tensors_open(out, path, why);
+	for (size_t i = 0; i < of->count && !e; i++)
+		if (wants(&of->items[i]) && !same_tensor(out, &of->items[i]))
+			e = err_set(
+			    why, ERR_INVALID, "%.100s has no tensor %s", path, of->items[i].name);
 	return e;
 }
 
 static bool
-all_zero(const float *x, size_t n)
+all_zero(const struct tensors *f, const struct tensor_table *of)
 {
-	for (size_t i = 0; i < n; i++)
-		if (x[i] != 0)
-			return false;
+	for (size_t i = 0; i < of->count; i++) {
+		const struct tensor *t =
+		    of->items[i].in_delta ? same_tensor(f, &of->items[i]) : NULL;
+		for (uint64_t at = 0; t && at < t->end - t->begin; at += sizeof(float)) {
+			float value;
+			memcpy(&value, f->data + t->begin + at, sizeof(value));
+			if (value != 0)
+				return false;
+		}
+	}
 	return true;
 }
 
 /* Zeros are none, as in the agent: a step without is another one, to the bit. */
 static enum err
-read_shift(struct directory *d, const char *path, struct why *why)
+open_variates(struct directory *d, const char *path, struct why *why)
 {
-	const struct tensor_table *table = &d->work.table;
-	size_t n = (size_t)table->elements;
-	struct tensors f;
+	const struct tensor_table *table = &d->base.table;
+	enum err e = open_some(&d->variates, path, table, is_in_delta, why);
 
-	if (!*path)
-		return ERR_OK;
-	enum err e = tensors_open(&f, path, why);
-	if (e)
-		return e;
-	float *shift = calloc(n + 1, sizeof(*shift));
-	if (!shift)
-		e = err_set(why, ERR_NOMEM, "no memory for control variates");
-	for (size_t i = 0; i < table->count && !e; i++) {
-		const struct tensor *to = &table->items[i], *from = same_tensor(&f, to);
-		if (to->in_delta && !from)
-			e = err_set(why, ERR_INVALID, "%.100s has no tensor %s", path, to->name);
-		else if (to->in_delta)
-			memcpy(
-			    shift + to->first, f.data + from->begin, (size_t)(to->end - to->begin));
-	}
-	tensors_close(&f);
-	if (e || all_zero(shift, n)) {
-		free(shift);
-		return e;
-	}
-	d->work.shift = shift;
+	if (!e && d->variates.data && all_zero(&d->variates, table))
+		tensors_close(&d->variates);
+	return e;
+}
+
+static enum err
+read_base(void *directory, const struct tensor *t, uint64_t at, size_t len, void *out)
+{
+	const struct directory *d = directory;
+	bool own = d->local.data && is_local(t);
+	const struct tensors *f = own ? &d->local : &d->base;
+
+	memcpy(out, f->data + (own ? same_tensor(f, t) : t)->begin + at, len);
+	return ERR_OK;
+}
+
+static enum err
+read_variates(void *directory, const struct tensor *t, uint64_t at, size_t len, void *out)
+{
+	const struct tensors *f = &((const struct directory *)directory)->variates;
+
+	memcpy(out, f->data + same_tensor(f, t)->begin + at, len);
 	return ERR_OK;
 }
 
@@ -241,60 +263,84 @@ read_keys(struct directory *d, const struct json *doc, struct why *why)
 {
 	const char *device = json_string(json_get(doc, "device"));
 	const char *kernels = json_string(json_get(doc, "kernels"));
-	uint64_t threads = 0;
 
 	if (!device || strlen(device) != 64 ||
 	    !hex_decode(d->device, sizeof(d->device), device, 64))
 		return err_set(why, ERR_UNSUPPORTED,
 		    "task.json names no device: the agent is older than this program");
 	(void)json_double(json_get(doc, "seconds"), &d->seconds);
-	(void)json_u64(json_get(doc, "threads"), &threads);
+	(void)json_u64(json_get(doc, "threads"), &d->threads);
 	if (kernels)
 		(void)kernel_choice_take(kernels);
-	enum err e = settings_parse(&d->settings, "", "", 0, why);
-	if (!e)
-		d->settings->threads = threads;
-	if (!e && !*path_of(doc, "base"))
-		e = err_set(why, ERR_INVALID, "task.json names no base");
-	return e;
+	return ERR_OK;
 }
 
 static enum err
-read_task(struct directory *d, const struct json *doc, size_t len, struct why *why)
+read_task(struct directory *d, const char *text, size_t len, struct why *why)
 {
-	enum err e = messages_task_decode(&d->work.task, d->work.text, len, why);
+	struct json *doc = NULL;
+	enum err e = json_parse(&doc, text, len, why);
 
-	if (!e && (d->work.task.wait || d->work.task.recipe.net.layer_count == 0))
+	if (!e)
+		e = messages_task_decode(&d->task, text, len, why);
+	if (!e && (d->task.wait || d->task.recipe.net.layer_count == 0))
 		e = err_set(why, ERR_UNSUPPORTED, "the task has no layers");
 	if (!e)
 		e = read_keys(d, doc, why);
-	d->work.came_at = backoff_now();
 	if (!e)
-		e = work_load(&d->work, path_of(doc, "base"), 0, why);
+		e = open_base(d, path_of(doc, "base"), why);
 	if (!e)
-		e = read_local(d, path_of(doc, "local"), why);
+		e = open_some(&d->local, path_of(doc, "local"), &d->base.table, is_local, why);
 	if (!e)
-		e = read_shift(d, path_of(doc, "variates"), why);
-	return e ? e : read_examples(d, path_of(doc, "examples"), why);
+		e = open_variates(d, path_of(doc, "variates"), why);
+	if (!e)
+		e = read_examples(d, path_of(doc, "examples"), why);
+	json_free(doc);
+	return e;
+}
+
+enum err
+directory_file(char out[PATH_MAX], const char *directory, const char *name, struct why *why)
+{
+	int n = snprintf(out, PATH_MAX, "%s/%s", directory, name);
+
+	if (n < 0 || n >= PATH_MAX)
+		return err_set(why, ERR_LIMIT, "path too long: %.60s.../%.60s", directory, name);
+	return ERR_OK;
 }
 
 enum err
 directory_open(struct directory *out, const char *path, struct why *why)
 {
-	char file[PATH_MAX];
-	struct json *doc = NULL;
+	char file[PATH_MAX], *text = NULL;
 	size_t len = 0;
 
-	memset(out, 0, sizeof(*out));
-	enum err e = identity_path(file, path, "task.json", why);
+	*out = (struct directory){.path = path};
+	enum err e = directory_file(file, path, "task.json", why);
 	if (!e)
-		e = file_read(file, TASK_MAX, &out->work.text, &len, why);
+		e = file_read(file, TASK_MAX, &text, &len, why);
 	if (!e)
-		e = json_parse(&doc, out->work.text, len, why);
-	if (!e)
-		e = read_task(out, doc, len, why);
-	json_free(doc);
+		e = read_task(out, text, len, why);
+	free(text);
 	return e;
+}
+
+struct training_in
+directory_task(struct directory *d)
+{
+	d->shift = (struct training_source){.read = read_variates, .context = d};
+	return (struct training_in){.recipe = &d->task.recipe,
+	    .kind = d->task.kind,
+	    .seed = d->task.seed,
+	    .round = d->task.round,
+	    .device = d->device,
+	    .table = &d->base.table,
+	    .base = {.read = read_base, .context = d},
+	    .shift = d->variates.data ? &d->shift : NULL,
+	    .train = &d->train,
+	    .validation = &d->validation,
+	    .threads = d->threads,
+	    .seconds = d->seconds};
 }
 
 void
@@ -302,6 +348,8 @@ directory_close(struct directory *d)
 {
 	dataset_deinit(&d->train);
 	dataset_deinit(&d->validation);
-	settings_free(d->settings);
-	work_deinit(&d->work);
+	tensors_close(&d->variates);
+	tensors_close(&d->local);
+	tensors_close(&d->base);
+	messages_task_deinit(&d->task);
 }

@@ -8,7 +8,6 @@
 #include "buf.h"
 #include "err.h"
 #include "file.h"
-#include "identity.h"
 #include "json.h"
 #include "tensors_file.h"
 
@@ -19,7 +18,7 @@ write_report(const char *directory, const struct json *doc, struct why *why)
 {
 	char path[PATH_MAX];
 	struct buf text;
-	enum err e = identity_path(path, directory, "report.json", why);
+	enum err e = directory_file(path, directory, "report.json", why);
 
 	buf_init(&text, REPORT_ROOM);
 	if (!e && (e = json_print(&text, doc, true)))
@@ -30,22 +29,32 @@ write_report(const char *directory, const struct json *doc, struct why *why)
 	return e;
 }
 
-/* Trained tensors and those of this device alone. */
 static enum err
-write_after(const struct work *w, const char *directory, struct why *why)
+read_after(const void *context, const struct tensor *t, uint64_t at, size_t len, void *out)
 {
+	const struct training_source *after = context;
+
+	return after->read(after->context, t, at, len, out);
+}
+
+enum err
+result_take(void *directory, const struct training_source *after, struct why *why)
+{
+	const struct directory *d = directory;
+	const struct tensor_table *table = &d->base.table;
 	char path[PATH_MAX];
 	struct tensors_file f;
-	enum err e = identity_path(path, directory, "after.safetensors", why);
+	enum err e = directory_file(path, d->path, "after.safetensors", why);
 
 	if (e)
 		return e;
-	if (tensors_file_init(&f, w->table.count))
+	if (tensors_file_init(&f, table->count))
 		return err_set(why, ERR_NOMEM, "no memory for the tensors");
-	for (size_t i = 0; i < w->table.count; i++) {
-		const struct tensor *t = &w->table.items[i];
+	for (size_t i = 0; i < table->count; i++) {
+		const struct tensor *t = &table->items[i];
+		const struct tensors_file_bytes bytes = {read_after, after, t};
 		if (t->in_delta || t->role == TENSOR_LOCAL)
-			tensors_file_add(&f, t, w->weights + t->begin);
+			tensors_file_add_bytes(&f, &bytes);
 	}
 	e = tensors_file_write(&f, path, why);
 	tensors_file_deinit(&f);
@@ -54,7 +63,7 @@ write_after(const struct work *w, const char *directory, struct why *why)
 
 /* What travels on in the signed report. */
 static enum err
-begin_report(struct json **doc, const struct trainer_out *out, struct why *why)
+begin_report(struct json **doc, const struct training_out *out, struct why *why)
 {
 	struct buf text;
 	enum err e = ERR_OK;
@@ -72,32 +81,30 @@ begin_report(struct json **doc, const struct trainer_out *out, struct why *why)
 }
 
 static void
-put_finish(struct json *doc, const struct finish *f)
+put_training(struct json *doc, const struct training_out *out)
 {
-	json_add_u64(doc, "examples", f->examples);
-	json_add_u64(doc, "steps", f->steps);
-	json_add_double(doc, "loss", f->loss);
-	if (isfinite(f->accuracy))
-		json_add_double(doc, "accuracy", f->accuracy);
-	json_add_bool(doc, "partial", f->partial);
-	json_add_u64(doc, "optimizer", f->optimizer);
-	json_add_double(doc, "normaliser", f->normaliser);
+	const struct train_result *r = &out->result;
+
+	json_add_u64(doc, "examples", r->examples);
+	json_add_u64(doc, "steps", r->steps);
+	json_add_double(doc, "loss", r->loss);
+	if (isfinite(r->accuracy))
+		json_add_double(doc, "accuracy", r->accuracy);
+	json_add_bool(doc, "partial", r->partial);
+	json_add_u64(doc, "optimizer", out->optimizer);
+	json_add_double(doc, "normaliser", r->normaliser);
 }
 
 enum err
-result_write(
-    const struct directory *d, const char *path, const struct trainer_out *out, struct why *why)
+result_report(const struct directory *d, const struct training_out *out, struct why *why)
 {
 	struct json *doc = NULL;
-	bool trains = d->work.task.kind == TASK_TRAIN;
-	enum err e = trains ? write_after(&d->work, path, why) : ERR_OK;
+	enum err e = begin_report(&doc, out, why);
 
+	if (!e && d->task.kind == TASK_TRAIN)
+		put_training(doc, out);
 	if (!e)
-		e = begin_report(&doc, out, why);
-	if (!e && trains)
-		put_finish(doc, &out->finish);
-	if (!e)
-		e = write_report(path, doc, why);
+		e = write_report(d->path, doc, why);
 	json_free(doc);
 	return e;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "examples.h"
 #include "source.h"
 #include "training.h"
 
@@ -178,7 +179,7 @@ load(struct fleet_deal *d, size_t device, struct fleet_hand *out, struct dataset
 	if (!e)
 		e = data_fits(own, &out->from, recipe, why);
 	if (!e)
-		e = data_cut(own, recipe->data.window, why);
+		e = examples_cut(own, recipe->data.window, why);
 	if (!e)
 		poison(fleet_profile_of(d->o.fleet, device)->attack, own);
 	return e;
@@ -196,7 +197,7 @@ draw(struct fleet_deal *d, size_t device, struct fleet_hand *out, struct why *wh
 		return ERR_OK;
 	}
 	if (!e)
-		e = data_split(&out->train, &out->validation, &own, share,
+		e = examples_split(&out->train, &out->validation, &own, share,
 		    training_seed(d->o.job_seed, 0, d->o.fleet->devices[device].id));
 	dataset_deinit(&own);
 	return e;

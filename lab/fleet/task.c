@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backoff.h"
+#include "examples.h"
 #include "examples_file.h"
 #include "finish.h"
 #include "hash.h"
@@ -298,11 +299,11 @@ run(const struct fleet_shop *s, struct fleet_task *t, struct work *w)
 	struct fleet_hand hand = {.train.count = 0};
 	enum err e = out ? fleet_deal_draw(s->deal, t->device, &hand, &t->why) : ERR_NOMEM;
 
-	struct data_hand given = {.drawn = false};
+	struct examples_task given = {.drawn = false};
 	const uint8_t *id = s->fleet->devices[t->device].id;
 
 	if (!e)
-		e = data_hand_init(&given, &w->task, id, &hand.train, &hand.validation);
+		e = examples_task_init(&given, &w->task, id, &hand.train, &hand.validation);
 	slot->data = hand.from;
 	char kept[PATH_MAX] = "";
 	if (s->programs)
@@ -333,7 +334,7 @@ run(const struct fleet_shop *s, struct fleet_task *t, struct work *w)
 	if (out)
 		trainer_out_deinit(out);
 	free(out);
-	data_hand_deinit(&given);
+	examples_task_deinit(&given);
 	fleet_deal_return(s->deal, &hand);
 	fleet_slots_give(s->slots, slot);
 	return e;

@@ -6,6 +6,7 @@
 #include "buf.h"
 #include "cmd.h"
 #include "data.h"
+#include "examples.h"
 #include "file.h"
 #include "identity.h"
 #include "inputs_file.h"
@@ -49,7 +50,7 @@ load_data(struct eval *v, struct why *why)
 	if (!e)
 		e = data_fits(&v->set, d, &v->job.recipe, why);
 	if (!e)
-		e = data_cut(&v->set, v->job.recipe.data.window, why);
+		e = examples_cut(&v->set, v->job.recipe.data.window, why);
 	settings_free(settings);
 	return e;
 }

@@ -7,6 +7,7 @@
 #include "bytes.h"
 #include "coordinator_inside.h"
 #include "data.h"
+#include "examples.h"
 #include "file.h"
 #include "glyphs.h"
 #include "hash.h"
@@ -344,7 +345,7 @@ load_test(struct simulate_coordinator *c, struct why *why)
 	    ? glyphs_mixed(&c->test, d->seed, HANDS_FIRST, HANDS, (uint32_t)d->glyph_count)
 	    : source_load(&c->test, &d->source, NULL, why);
 	if (!e)
-		e = data_cut(&c->test, r->data.window, why);
+		e = examples_cut(&c->test, r->data.window, why);
 	if (!e && !dataset_shape_fits(&c->test, &r->data))
 		e = err_set(why, ERR_INVALID, "data %s has examples of shape %s, the job wants %s",
 		    word, dataset_shape_text(here, c->test.shape, c->test.dims),

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "data.h"
+#include "examples.h"
 #include "file.h"
 #include "json.h"
 
@@ -164,7 +165,7 @@ test_split(void **state)
 	struct settings *s =
 	    settings_of("[data d]\nformat=idx\nimages=DIR/images\nlabels=DIR/labels\n");
 	assert_int_equal(data_load(&all, &s->data[0], NULL), ERR_OK);
-	assert_int_equal(data_split(&train, &held, &all, 0.25, 7), ERR_OK);
+	assert_int_equal(examples_split(&train, &held, &all, 0.25, 7), ERR_OK);
 	assert_int_equal(held.count, 10);
 	assert_int_equal(train.count, 30);
 	bool seen[40] = {false};
@@ -173,22 +174,22 @@ test_split(void **state)
 		assert_false(seen[number]);
 		seen[number] = true;
 	}
-	assert_int_equal(data_split(&again, &held_again, &all, 0.25, 7), ERR_OK);
+	assert_int_equal(examples_split(&again, &held_again, &all, 0.25, 7), ERR_OK);
 	assert_memory_equal(held.bytes, held_again.bytes, 40);
 	dataset_deinit(&again);
 	dataset_deinit(&held_again);
-	assert_int_equal(data_split(&again, &held_again, &all, 0.25, 8), ERR_OK);
+	assert_int_equal(examples_split(&again, &held_again, &all, 0.25, 8), ERR_OK);
 	assert_memory_not_equal(held.bytes, held_again.bytes, 40);
 	dataset_deinit(&again);
 	dataset_deinit(&held_again);
 	dataset_deinit(&train);
 	dataset_deinit(&held);
 	/* A tiny share is still one example; no share is none. */
-	assert_int_equal(data_split(&train, &held, &all, 0.001, 7), ERR_OK);
+	assert_int_equal(examples_split(&train, &held, &all, 0.001, 7), ERR_OK);
 	assert_int_equal(held.count, 1);
 	dataset_deinit(&train);
 	dataset_deinit(&held);
-	assert_int_equal(data_split(&train, &held, &all, 0, 7), ERR_OK);
+	assert_int_equal(examples_split(&train, &held, &all, 0, 7), ERR_OK);
 	assert_int_equal(held.count, 0);
 	dataset_deinit(&train);
 	dataset_deinit(&all);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "backoff.h"
+#include "file.h"
 #include "program.h"
 #include "trainer.h"
 #include "trainer_offer.h"

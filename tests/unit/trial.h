@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "buf.h"
+#include "dataset.h"
 #include "file.h"
 #include "job.h"
 #include "net.h"
