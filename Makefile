@@ -107,7 +107,7 @@ stack = $(foreach d,$(1),$(foreach r,$(call reverse,$(call rooms,$d)),$(call arc
 link  = $(if $(V),,@echo "LINK  $@";) $(CC) $(SANF) $(LINK) $(LDFLAGS) $(1) -o $@
 $(BUILD)/rivuletd: $(BUILD)/daemon/program/main.o $(call stack,daemon round aggregator model data/files wire crypto base)
 	$(call link,$^ $(LIBS_DAEMON) $(LIBS_INI) $(LIBS_BLAS) $(LIBS_DATA) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread)
-$(BUILD)/rivulet: $(BUILD)/command/main.o $(call stack,command lab client round aggregator model data wire crypto base)
+$(BUILD)/rivulet: $(BUILD)/command/main.o $(call stack,command lab client round aggregator training model data wire crypto base)
 	$(call link,$^ $(LIBS_INI) $(LIBS_SANDBOX) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_IMAGE) $(LIBS_DATA) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread)
 
 # librivulet and what lies below. "q": two rooms may have files of one name.
@@ -129,7 +129,7 @@ $(EXAMPLES): %: %.o $(BUILD)/librivulet.a
 .PHONY: examples
 
 # --- Tests: each tests/unit/test_x.c is one program; exit 0 = pass, 77 = skip.  tests/tools are helpers.
-everything = $(call stack,$(or $(STACK),daemon command lab client round aggregator model data wire crypto base))
+everything = $(call stack,$(or $(STACK),daemon command lab client round aggregator training model data wire crypto base))
 TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 TOOLS := $(patsubst tests/tools/%.c,$(BUILD)/tests/tools/%,$(wildcard tests/tools/*.c))
 FUZZ  := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))

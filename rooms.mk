@@ -2,20 +2,22 @@
 # its own headers and those of the folders it USES, a room those of the rooms its line names and of its house's folders; nothing else is
 # on its include path, so the compiler refuses an arrow that stands in no line. A room may only name rooms that stand before it in
 # ROOMS, and archives are linked from the last to the first, so such an arrow does not link either. tests/lint rooms reads this.
-FLOORS          := base crypto wire data model aggregator round
+FLOORS          := base crypto wire data model training aggregator round
 USES_base       :=
 USES_crypto     := base
 USES_wire       := base
 USES_data       := base wire
 USES_model      := base wire
+# A choice of kernels and a file of tensors have hashes.
+USES_training   := base crypto/primitives wire model/kernels model/net model/train
 USES_aggregator := base wire
 # The draw is a hash of what it draws from.
 USES_round      := base crypto/primitives wire
 ROOMS_round     := policy
-USES_client     := base crypto wire data/files model
-USES_lab        := base crypto wire data/files model aggregator round
+USES_client     := base crypto wire data/files model training
+USES_lab        := base crypto wire data/files model training aggregator round
 # The program `rivulet`: main and the subcommands that are no device's.
-USES_command    := base crypto wire model/net model/train round client lab
+USES_command    := base crypto wire model/net model/train training round client lab
 USES_daemon     := base crypto wire data/files model aggregator round
 USES_examples   := client/device
 USES_tests      := $(FLOORS) client lab command daemon
@@ -79,28 +81,27 @@ USES_daemon/check    := backup spool models registry age audit store config runt
 USES_daemon/program  := check backup api fold usage engine net http stuck spool models registry age audit quota store sets config runtime report
 
 # The device: librivulet (below), the agent, and the subcommands of a device.
-ROOMS_client    := host home session settings eligibility models outbox work device external agent cli doctor trainer commands
+ROOMS_client    := host home session settings eligibility models outbox work device external agent cli doctor commands
 USES_client/session  := home host
 USES_client/settings := home
 USES_client/eligibility := settings home host
-USES_client/work     := outbox models host
+USES_client/work     := outbox models
 USES_client/device   := work outbox models eligibility settings session home host
 USES_client/external := device work models settings home host
 USES_client/agent    := external device work eligibility settings session home host
 USES_client/cli      := session home
 USES_client/doctor   := cli agent external outbox eligibility settings session home host
-USES_client/trainer  := cli agent external device work models settings home host
-USES_client/commands := cli agent device outbox session home host
+USES_client/commands := cli agent external device outbox session home host
 
 # The laboratory: what plays, plans, proves and compares. Of the device it sees what its lines name; no room of the device sees it.
 ROOMS_lab       := fleet presets curves verify network pack simulate plan study
 USES_lab/fleet    := client/agent client/external client/device client/work client/settings client/home client/host
 USES_lab/presets  := client/cli
 USES_lab/verify   := client/cli client/session client/home
-USES_lab/network  := presets client/trainer client/cli client/agent client/work client/models client/settings client/session client/home
+USES_lab/network  := presets client/cli client/agent client/work client/models client/settings client/session client/home
 USES_lab/pack     := client/cli client/session client/home
-USES_lab/simulate := network verify presets fleet client/trainer client/cli client/agent client/external client/device client/work client/settings client/home client/host
-USES_lab/plan     := simulate network presets fleet client/trainer client/cli client/agent client/external client/device client/work client/settings client/session client/home client/host
+USES_lab/simulate := network verify presets fleet client/cli client/agent client/external client/device client/work client/settings client/home client/host
+USES_lab/plan     := simulate network presets fleet client/cli client/agent client/external client/device client/work client/settings client/session client/home client/host
 USES_lab/study    := plan curves presets client/cli client/session client/home
 
 # librivulet: the rooms of a device. A room with a FLOORS_ line sees these floors, and not all that its house uses.
