@@ -12,6 +12,7 @@
 #include "messages.h"
 #include "modelfile.h"
 #include "network.h"
+#include "take.h"
 #include "tensors.h"
 #include "train.h"
 
@@ -195,24 +196,6 @@ cmd_trial_base(struct cmd_trial *t, struct why *why)
 	return e ? e : check_patterns(&t->work, why);
 }
 
-/* Copies the model's tensors into a network by name. */
-static enum err
-fill_net(struct net *net, const struct work *w, struct why *why)
-{
-	const struct tensor_table *own = net_tensors(net);
-
-	for (size_t i = 0; i < own->count; i++) {
-		const struct tensor *to = &own->items[i];
-		const struct tensor *from = tensor_table_find(&w->table, to->name);
-		if (!from || from->end - from->begin != to->end - to->begin)
-			return err_set(
-			    why, ERR_INVALID, "the model has no tensor \"%.100s\"", to->name);
-		memcpy((uint8_t *)net_params(net) + to->begin, w->weights + from->begin,
-		    (size_t)(to->end - to->begin));
-	}
-	return ERR_OK;
-}
-
 enum err
 cmd_trial_evaluate(
     struct cmd_trial *t, const struct dataset *set, struct train_score *out, struct why *why)
@@ -225,7 +208,7 @@ cmd_trial_evaluate(
 	enum err e = cmd_network_new(&net, r, CMD_NETWORK_BATCH, why);
 	if (e)
 		return e;
-	e = fill_net(net, &t->work, why);
+	e = take_file(net, &t->work.table, t->work.weights, why);
 	if (!e)
 		e = train_evaluate(stepper_net(net), set, &r->data, out, why);
 	net_free(net);
