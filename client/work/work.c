@@ -217,7 +217,10 @@ work_unchanged(const struct work *w, struct why *why)
 enum err
 work_delta_open(struct work_delta *d, const struct work *w, struct why *why)
 {
-	*d = (struct work_delta){w, open(w->path, O_RDONLY | O_CLOEXEC), why};
+	*d = (struct work_delta){w, -1, why};
+	if (w->base)
+		return ERR_OK;
+	d->base = open(w->path, O_RDONLY | O_CLOEXEC);
 	return d->base < 0 ? err_errno(why, "open %s", w->path) : ERR_OK;
 }
 
@@ -238,7 +241,9 @@ subtract(const struct work_delta *d, const struct tensor *t, uint64_t at, size_t
 	float before[TILE];
 	bool finite = true;
 
-	if (file_pread(d->base, before, len, w->data_at + t->begin + at))
+	if (w->base)
+		memcpy(before, w->base + t->begin + at, len);
+	else if (file_pread(d->base, before, len, w->data_at + t->begin + at))
 		return err_set(d->why, ERR_CORRUPT, "%s cannot be read", w->path);
 	if (work_read(w, t, at, len, out))
 		return err_set(

@@ -43,6 +43,8 @@ struct work {
 	uint64_t file_bytes, data_at;
 	struct tensor_table table; /* with the job's roles */
 	bool streams; /* before work_load */
+	const uint8_t
+	    *base; /* the base model's data section, the caller's; NULL: it is read from the file */
 	uint8_t *weights; /* table.bytes; NULL: it streams */
 	struct work_files *files; /* NULL: it does not */
 	char *params, *recipe; /* JSON text */
@@ -65,10 +67,10 @@ ERR_MUST_USE enum err work_read(
     const struct work *w, const struct tensor *t, uint64_t at, size_t len, void *out);
 struct codec_elements work_vector_values(const struct work_vector *v);
 
-/* The delta vector, table.elements floats: the weights as they are now minus the base model in the file. */
+/* The delta vector, table.elements floats: the weights as they are now minus the base model. */
 struct work_delta {
 	const struct work *work;
-	int base;
+	int base; /* its file; -1: it is in memory */
 	struct why *why;
 };
 ERR_MUST_USE enum err work_delta_open(struct work_delta *d, const struct work *w, struct why *why);

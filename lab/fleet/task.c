@@ -196,7 +196,7 @@ make_work(const struct fleet_shop *s, struct fleet_task *t, struct work *w)
 	struct task *task = &w->task;
 	const struct fleet_memory *m = &s->memories[t->device];
 
-	*w = (struct work){.came_at = backoff_now()};
+	*w = (struct work){.came_at = backoff_now(), .base = t->base->data};
 	task->kind = t->kind;
 	task->recipe = s->job->recipe;
 	task->seed = s->job->seed;
@@ -367,23 +367,31 @@ take_change(struct fleet_task *t, const struct work *w, size_t n)
 	return t->change ? values.read(values.context, 0, n, t->change) : ERR_NOMEM;
 }
 
+/* One that is not finite is none: the device gives the task back. */
 static enum err
 take_delta(const struct fleet_shop *s, struct fleet_task *t, const struct work *w)
 {
 	size_t n = (size_t)s->table->elements;
-	float *before = malloc(n * sizeof(*before));
+	struct work_delta source;
 
 	t->delta = malloc(n * sizeof(*t->delta));
-	if (before && t->delta) {
-		modelfile_gather(before, s->table, t->base->data);
-		modelfile_gather(t->delta, s->table, w->weights);
-		for (size_t i = 0; i < n; i++)
-			t->delta[i] -= before[i];
-	}
-	free(before);
-	if (!before || !t->delta)
+	if (!t->delta)
 		return ERR_NOMEM;
-	enum err e = work_variates(w) ? take_change(t, w, n) : ERR_OK;
+	enum err e = work_delta_open(&source, w, &t->why);
+	if (e)
+		return e;
+	const struct codec_elements values = work_delta_values(&source);
+	e = values.read(values.context, 0, n, t->delta);
+	work_delta_close(&source);
+	if (e == ERR_NUMERIC) {
+		free(t->delta);
+		t->delta = NULL;
+		t->outcome = FLEET_GAVE_UP;
+		t->abort = ABORT_NOT_FINITE;
+		return ERR_OK;
+	}
+	if (!e && work_variates(w))
+		e = take_change(t, w, n);
 	return e ? e : take_local(s, t, w);
 }
 

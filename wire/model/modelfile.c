@@ -321,25 +321,3 @@ modelfile_arrange(
 			    (size_t)(own->end - own->begin));
 	}
 }
-
-void
-modelfile_gather(float *vector, const struct tensor_table *table, const void *data)
-{
-	for (size_t i = 0; i < table->count; i++) {
-		const struct tensor *t = &table->items[i];
-		if (t->in_delta && t->elements > 0)
-			memcpy(vector + t->first, (const char *)data + t->begin,
-			    (size_t)(t->end - t->begin));
-	}
-}
-
-void
-modelfile_scatter(void *data, const struct tensor_table *table, const float *vector)
-{
-	for (size_t i = 0; i < table->count; i++) {
-		const struct tensor *t = &table->items[i];
-		if (t->in_delta && t->elements > 0)
-			memcpy((char *)data + t->begin, vector + t->first,
-			    (size_t)(t->end - t->begin));
-	}
-}

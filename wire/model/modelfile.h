@@ -38,8 +38,5 @@ ERR_MUST_USE enum err modelfile_header(
 /* Copies the tensors of a data section into one of other order; tensor_table_fits said that both have the same. */
 void modelfile_arrange(
     void *to, const struct tensor_table *want, const void *from, const struct tensor_table *have);
-/* Copies the delta vector out of / into a data section. data is table->bytes long, vector table->elements. */
-void modelfile_gather(float *vector, const struct tensor_table *table, const void *data);
-void modelfile_scatter(void *data, const struct tensor_table *table, const float *vector);
 
 #endif
