@@ -68,6 +68,17 @@ test_trains(void **state)
 		memcpy(&b, base + 4 * i, 4);
 		assert_true(delta[i] == a - b);
 	}
+	/* The same of a base in memory, whose file may be gone. */
+	float again[6], *bad = (float *)(void *)(t.work.weights + 8);
+	struct work held = t.work;
+	held.base = base;
+	held.path[0] = '\0';
+	assert_int_equal(work_delta_open(&source, &held, &why), ERR_OK);
+	assert_int_equal(values.read(values.context, 0, 6, again), ERR_OK);
+	assert_memory_equal(delta, again, sizeof(delta));
+	*bad = INFINITY;
+	assert_int_equal(values.read(values.context, 0, 6, again), ERR_NUMERIC);
+	work_delta_close(&source);
 	/* The same base, data and device: the same bits. */
 	memcpy(t.work.weights, base, 24);
 	assert_int_equal(trainer_builtin_run(&t.in, &t.out, &why), ERR_OK);
