@@ -7,6 +7,7 @@
 #include "clock.h"
 #include "contention.h"
 #include "counts.h"
+#include "dataset.h"
 #include "kernel_choice.h"
 #include "manifest.h"
 #include "planned.h"

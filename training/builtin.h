@@ -17,7 +17,7 @@ struct tensor_table;
 struct training_source {
 	/* len bytes of tensor t, one of the table, from its byte `at` on. */
 	enum err (*read)(void *context, const struct tensor *t, uint64_t at, size_t len, void *out);
-	/* All was read, and nothing will be again. NULL: nothing is freed by that. */
+	/* Nothing will be read any more, so that the memory behind the source may be freed. NULL: there is none. */
 	void (*spent)(void *context);
 	void *context;
 };
@@ -31,18 +31,17 @@ struct training_in {
 	struct training_source base;
 	const struct training_source *shift; /* of the delta's tensors; NULL: zeros */
 	const struct dataset *train, *validation; /* validation->count may be 0 */
-	/* What makes the steps, and works on batches; NULL: a network in this process's memory. */
+	/* What makes the steps, and evaluates; NULL: a network in this process's memory. */
 	const struct stepper *stepper;
 	uint64_t threads; /* of that network, at most; 0: all of the machine's */
 	uint64_t memory_bytes; /* that it may take; 0: no limit */
-	const char
-	    *kernels; /* the home that keeps the choice of kernels (kernel_choice.h); NULL: none */
+	const char *kernels; /* the home that keeps the choice (kernel_choice.h); NULL: none */
 	uint64_t epochs; /* of a training, at most; 0: as the recipe says */
 	double seconds; /* time budget; <= 0: none */
 	bool (*stop)(void *context); /* finish early with what there is; may be NULL */
 	void *context;
-	/* Once a training is over: `after`, which is gone when this returns, has all tensors of the table, those that the network lacks as they
-	 * were. Its error is the training's. */
+	/* Called when a training is over: `after` gives all tensors of the table, those that the network lacks as they were, until the call
+	 * returns. An error of it is the training's. */
 	enum err (*take)(void *taker, const struct training_source *after, struct why *why);
 	void *taker;
 };

@@ -158,7 +158,7 @@ read_examples(struct directory *d, const char *path, struct why *why)
 
 /* --- the model, and what is of this device alone */
 
-/* Of a role that must be trained there is something at all. */
+/* The model, whose tensors get the job's roles. */
 static enum err
 open_base(struct directory *d, const char *path, struct why *why)
 {

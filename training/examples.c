@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "allowance.h"
+#include "messages.h"
 #include "shard.h"
 
 enum err

@@ -1,7 +1,8 @@
 #ifndef EXAMPLES_H
 #define EXAMPLES_H
 #include "dataset.h"
-#include "messages.h"
+
+struct task;
 
 /* Which of a data set's examples a job, and one of its tasks, works on. */
 

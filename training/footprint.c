@@ -4,6 +4,7 @@
 
 #include "buf.h"
 #include "codec.h"
+#include "dataset.h"
 #include "manifest.h"
 #include "modelfile.h"
 #include "planned.h"

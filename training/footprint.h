@@ -1,8 +1,6 @@
 #ifndef FOOTPRINT_H
 #define FOOTPRINT_H
 #include "costs.h"
-#include "dataset.h"
-#include "recipe.h"
 #include "task_kind.h"
 
 struct dataset;

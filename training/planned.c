@@ -1,6 +1,7 @@
 #include "planned.h"
 
 #include "cpu.h"
+#include "dataset.h"
 #include "team.h"
 #include "train.h"
 

@@ -1,14 +1,14 @@
 #ifndef PLANNED_H
 #define PLANNED_H
-#include "dataset.h"
 #include "net.h"
-#include "recipe.h"
 #include "task_kind.h"
 
-/* The network that a task is worked on with, before the task is there: its size, and whether the examples suit it. Pure but for the allocations
- * of a network of figures only. */
+struct dataset;
 
-/* Of the examples the count and what an example is are looked at; validation: how many of these are measured on before a training. */
+/* The network that a task is worked on with, before the task is there: its size, and whether the examples suit it. Pure but for the
+ * allocations of a network of figures only. */
+
+/* Of the examples the count and what an example is are looked at; validation: on how many the base is measured before the training. */
 struct net_part planned_training(
     const struct recipe *recipe, const struct dataset *train, uint64_t validation);
 struct net_part planned_evaluating(const struct recipe *recipe, const struct dataset *set);
@@ -24,8 +24,8 @@ struct planned_task {
 	uint64_t validation; /* examples */
 	unsigned threads;
 };
-/* Its network, of figures only, and in *data (may be NULL) the bytes of its batches. The caller frees it with net_free. ERR_INVALID, ERR_LIMIT,
- * ERR_NOMEM. */
+/* The task's network, of figures only, and in *data (may be NULL) the bytes of its batches. The caller frees the network with net_free.
+ * ERR_INVALID, ERR_LIMIT, ERR_NOMEM. */
 ERR_MUST_USE enum err planned_net(
     struct net **out, const struct planned_task *plan, uint64_t *data, struct why *why);
 /* Can the recipe's network learn from the set? False says what differs. */

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "batch.h"
 #include "clock.h"
 #include "dataset.h"
 #include "training.h"

@@ -1,8 +1,14 @@
 #ifndef PIECES_H
 #define PIECES_H
-#include "batch.h"
+#include <stdbool.h>
+
+#include "err.h"
 #include "prng.h"
-#include "recipe.h"
+
+struct batch;
+struct dataset;
+struct local_spec;
+struct net;
 
 /* Streams of a device's seed. */
 enum { PIECES_ORDER, PIECES_DROPOUT };

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "batch.h"
 #include "clock.h"
 #include "counts.h"
 #include "dataset.h"
