@@ -4,7 +4,7 @@
 
 #include "delta_file.h"
 #include "engine.h"
-#include "fold_tile.h"
+#include "fold_round.h"
 #include "metric.h"
 #include "models.h"
 #include "own_metrics.h"

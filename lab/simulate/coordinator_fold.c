@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "coordinator_inside.h"
-#include "fold_tile.h"
+#include "fold_round.h"
 #include "late.h"
 #include "metric.h"
 #include "num.h"

@@ -11,7 +11,7 @@
 #include "buf.h"
 #include "err.h"
 #include "file.h"
-#include "fold_tile.h"
+#include "fold_round.h"
 #include "hex.h"
 #include "inputs.h"
 #include "job.h"

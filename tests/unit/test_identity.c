@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fold_tile.h"
+#include "fold_round.h"
 #include "glyphs.h"
 #include "nets.h"
 #include "prng.h"

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "fold_tile.h"
+#include "fold_round.h"
 #include "glyphs.h"
 #include "job.h"
 #include "nets.h"

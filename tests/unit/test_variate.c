@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "dataset.h"
-#include "fold_tile.h"
+#include "fold_round.h"
 #include "job.h"
 #include "train.h"
 #include "training.h"

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "fold_cost.h"
-#include "fold_tile.h"
+#include "fold_round.h"
 #include "job.h"
 #include "tensor.h"
 

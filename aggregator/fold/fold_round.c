@@ -1,4 +1,4 @@
-#include "fold_tile.h"
+#include "fold_round.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
-#ifndef FOLD_TILE_H
-#define FOLD_TILE_H
+#ifndef FOLD_ROUND_H
+#define FOLD_ROUND_H
 #include "fold_sum.h"
 #include "server_step.h"
 
