@@ -8,7 +8,10 @@
 #include "rule.h"
 #include "schedule.h"
 #include "server_opt.h"
+#include "stop.h"
 #include "tensor.h"
+
+#define PIECE ((uint64_t)4 << 20) /* floats between two looks whether to stop */
 
 enum err
 server_step_choose(struct server_step *s, const struct aggregate_spec *spec, uint64_t round)
@@ -78,19 +81,21 @@ server_step_bytes(const struct aggregate_spec *aggregate, const struct download_
 	return server_step_floats(&s) * sizeof(float);
 }
 
-void
-server_step_start_part(const struct server_step *s, float *state, uint64_t first, uint64_t count)
+enum err
+server_step_start(const struct server_step *s, float *state, struct stop *stop)
 {
-	uint64_t optimizer = centre_at(s), n = s->table->elements;
+	const uint64_t optimizer = centre_at(s), n = s->table->elements;
+	const uint64_t floats = server_step_floats(s);
 
-	for (uint64_t i = first; i < first + count; i++)
-		state[i] = i < optimizer ? s->opt->state_start(&s->params, (size_t)(i / n)) : 0;
-}
-
-void
-server_step_start(const struct server_step *s, float *state)
-{
-	server_step_start_part(s, state, 0, server_step_floats(s));
+	for (uint64_t i = 0; i < floats;) {
+		const uint64_t end = floats - i < PIECE ? floats : i + PIECE;
+		for (; i < end; i++)
+			state[i] =
+			    i < optimizer ? s->opt->state_start(&s->params, (size_t)(i / n)) : 0;
+		if (stop_asked(stop))
+			return ERR_CLOSED;
+	}
+	return ERR_OK;
 }
 
 const float *

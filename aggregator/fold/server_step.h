@@ -3,6 +3,8 @@
 #include "download_step.h"
 #include "server_opt.h"
 
+struct stop;
+
 /*
  * The second half of a fold: an update moves the weights. The server optimizer moves those of train tensors; those of average tensors
  * get the update as it is. A job may send new models as differences (download_step.h): then the weights are what arrives of them.
@@ -38,10 +40,9 @@ uint64_t server_step_floats(const struct server_step *s);
 /* Bytes of the state of a job, whatever its round; 0 if its optimizer or codec is not in this build. */
 uint64_t server_step_bytes(const struct aggregate_spec *aggregate,
     const struct download_spec *download, const struct tensor_table *table);
-/* Fills the state of a job's first round; or `count` floats of it from the one numbered `first`, to who cannot wait for all. */
-void server_step_start(const struct server_step *s, float *state);
-void server_step_start_part(
-    const struct server_step *s, float *state, uint64_t first, uint64_t count);
+/* Fills the state of a job's first round. ERR_CLOSED once `stop` is asked for, which may be NULL. */
+ERR_MUST_USE enum err server_step_start(
+    const struct server_step *s, float *state, struct stop *stop);
 /* rule_input.centre: the rule's last update. NULL if the rule keeps none. */
 const float *server_step_centre(const struct server_step *s);
 /* Moves the weights of the tile that begins with element `first` by its update. ERR_NUMERIC if a weight is not finite; data and state

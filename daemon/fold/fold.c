@@ -1,9 +1,9 @@
 #include "fold.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bytes.h"
 #include "counts.h"
 #include "err.h"
 #include "hex.h"
@@ -29,21 +29,12 @@ read_payload(void *input, void *out, size_t len, uint64_t at)
 }
 
 static enum err
-read_tile(void *context, size_t delta, uint64_t first, size_t count, float *out)
+read_vector(void *context, unsigned vector, size_t delta, uint64_t first, size_t count, float *out)
 {
 	struct fold_input *in = &((struct fold *)context)->inputs[delta];
 	const struct codec_source source = {read_payload, in};
 
-	return vectors_read(&in->vectors, 0, &source, first, count, out);
-}
-
-static enum err
-read_change(void *context, size_t delta, uint64_t first, size_t count, float *out)
-{
-	struct fold_input *in = &((struct fold *)context)->inputs[delta];
-	const struct codec_source source = {read_payload, in};
-
-	return vectors_read(&in->vectors, 1, &source, first, count, out);
+	return vectors_read(&in->vectors, vector, &source, first, count, out);
 }
 
 static void
@@ -66,28 +57,14 @@ add_report(struct fold *w, const struct store_accept *a, const struct manifest *
 static enum err
 grow_inputs(struct fold *w)
 {
-	if (w->count < w->room)
-		return ERR_OK;
-	size_t room = w->room ? w->room * 2 : 64;
-	struct fold_input *inputs = realloc(w->inputs, room * sizeof(*inputs));
+	struct fold_input *inputs = bytes_grow(w->inputs, w->count, &w->room, sizeof(*inputs));
 	if (inputs)
 		w->inputs = inputs;
-	double *weights = realloc(w->weights, room * sizeof(*weights));
-	if (weights)
-		w->weights = weights;
-	double *normalisers = realloc(w->normalisers, room * sizeof(*normalisers));
-	if (normalisers)
-		w->normalisers = normalisers;
-	double *scales = realloc(w->scales, room * sizeof(*scales));
-	if (scales)
-		w->scales = scales;
-	struct metric_training *trainings = realloc(w->trainings, room * sizeof(*trainings));
+	struct metric_training *trainings =
+	    bytes_grow(w->trainings, w->count, &w->training_room, sizeof(*trainings));
 	if (trainings)
 		w->trainings = trainings;
-	if (!inputs || !weights || !normalisers || !scales || !trainings)
-		return ERR_NOMEM;
-	w->room = room;
-	return ERR_OK;
+	return inputs && trainings ? ERR_OK : ERR_NOMEM;
 }
 
 static enum err
@@ -101,15 +78,16 @@ add_input(void *ctx, const struct store_accept *a)
 		e = manifest_decode(&m, a->manifest, sizeof(a->manifest), NULL);
 	if (e)
 		return e;
+	double weight = (double)m.examples, scale;
 	struct fold_input *in = &w->inputs[w->count];
 	*in = (struct fold_input){.file.fd = -1, .round = a->round, .vectors = vectors_of(&m)};
 	memcpy(in->task, a->task, 16);
 	memcpy(in->device, a->device, 32);
 	memcpy(in->manifest, a->manifest, MANIFEST_LEN);
-	w->normalisers[w->count] = (double)m.normaliser;
-	w->weights[w->count] = (double)m.examples;
-	late_apply(&w->f->spec->aggregate.staleness, w->f->row.round - a->round,
-	    &w->weights[w->count], &w->scales[w->count]);
+	late_apply(&w->f->spec->aggregate.staleness, w->f->row.round - a->round, &weight, &scale);
+	e = fold_round_add(&w->round, weight, (double)m.normaliser, scale);
+	if (e)
+		return e;
 	w->count++;
 	w->out.row.reports++;
 	w->out.row.examples += m.examples;
@@ -215,126 +193,50 @@ fold_open(struct fold *w, struct why *why)
 
 /* --- folding */
 
-/* Has a thread failed, or is the program to end? Looked at before each piece of work. */
-static bool
-is_over(struct fold *w)
-{
-	if (atomic_load(&w->failed))
-		return true;
-	if (!stop_asked(w->services->stop))
-		return false;
-	atomic_store(&w->failed, (int)ERR_CLOSED);
-	return true;
-}
-
-static void
-run_tile(void *arg, unsigned i)
-{
-	struct fold *w = arg;
-
-	if (is_over(w))
-		return;
-	enum err e = fold_tile_run(&w->tile, i, &w->squares[i]);
-	if (e)
-		atomic_store(&w->failed, (int)e);
-}
-
-static void
-run_strip(void *arg, unsigned i)
-{
-	struct fold *w = arg;
-
-	if (is_over(w))
-		return;
-	enum err e = fold_sum_measure(&w->tile.sum, i);
-	if (e)
-		atomic_store(&w->failed, (int)e);
-}
-
-/* Rules that compare whole deltas look at all of them first. */
 static enum err
-make_rule(struct fold *w, struct why *why)
+plan(struct fold *w, struct why *why)
 {
-	enum err e = fold_tile_begin(&w->tile, why);
+	struct fold_round *r = &w->round;
 
-	while (!e && fold_sum_measures(&w->tile.sum) > 0) {
-		worker_parallel(w->threads, fold_sum_measures(&w->tile.sum), run_strip, w);
-		e = (enum err)atomic_load(&w->failed);
-		if (!e)
-			e = fold_sum_plan(&w->tile.sum);
-		if (e)
-			err_set(why, e, "comparing the deltas: %s", err_name(e));
-	}
-	return e;
+	w->scale = w->f->schedule.scale;
+	r->job = w->f->spec;
+	r->table = w->f->table;
+	r->number = w->f->row.round;
+	r->factor = scale_next(&w->scale, &r->job->aggregate.scale, w->count);
+	r->threads = w->threads;
+	r->stop = w->services->stop;
+	r->read = read_vector;
+	r->context = w;
+	return fold_round_plan(r, why);
 }
 
 static enum err
-start_state(struct fold *w, uint64_t floats)
-{
-	struct server_step *s = &w->tile.step;
-
-	for (uint64_t at = 0; at < floats; at += PIECE) {
-		server_step_start_part(s, s->state, at, floats - at < PIECE ? floats - at : PIECE);
-		if (is_over(w))
-			return ERR_CLOSED;
-	}
-	return ERR_OK;
-}
-
-static enum err
-prepare_optimizer(struct fold *w, struct why *why)
+read_state(struct fold *w, struct why *why)
 {
 	static const uint8_t none[32];
-	const struct aggregate_spec *a = &w->f->spec->aggregate;
-	struct server_step *s = &w->tile.step;
+	const uint8_t *id = w->f->row.optimizer_state;
+	struct server_step *s = &w->round.step;
+	const size_t floats = server_step_floats(s);
 
-	enum err e = fold_tile_choose(&w->tile, a, w->f->row.round, why);
-	if (!e)
-		e = server_step_download(
-		    s, &w->f->spec->download, w->f->spec->seed, w->f->row.round, why);
-	if (e)
-		return e;
-	w->scale = w->f->schedule.scale;
-	server_step_scale(s, scale_next(&w->scale, &a->scale, w->count));
-	size_t floats = server_step_floats(s);
 	if (floats == 0)
 		return ERR_OK;
 	s->state = calloc(floats, sizeof(float));
 	if (!s->state)
 		return err_set(why, ERR_NOMEM, "no memory for the optimizer's state");
-	if (memcmp(w->f->row.optimizer_state, none, 32) == 0)
-		return start_state(w, floats);
-	enum err read =
-	    models_state_get(w->services->models, w->f->row.optimizer_state, s->state, floats, why);
-	if (read)
-		fold_lacks(w, LACKS_STATE, w->f->row.optimizer_state);
-	return read;
-}
-
-static void
-point_at_deltas(struct fold *w)
-{
-	struct fold_sum *s = &w->tile.sum;
-
-	s->normalisers = w->normalisers;
-	s->scales = w->f->spec->round.max_staleness > 0 ? w->scales : NULL;
-	s->deltas = (struct rule_input){.read_tile = read_tile,
-	    .context = w,
-	    .deltas = w->count,
-	    .weights = w->weights,
-	    .seed = fold_sum_seed(w->f->spec->seed, w->f->row.round),
-	    .stop = w->services->stop};
-	s->changes = s->deltas;
-	s->changes.read_tile = read_change;
+	if (memcmp(id, none, 32) == 0)
+		return server_step_start(s, s->state, w->services->stop);
+	enum err e = models_state_get(w->services->models, id, s->state, floats, why);
+	if (e)
+		fold_lacks(w, LACKS_STATE, id);
+	return e;
 }
 
 /* The new model begins as its base. */
 static enum err
 make_room(struct fold *w, struct why *why)
 {
-	struct server_step *s = &w->tile.step;
+	struct server_step *s = &w->round.step;
 	struct download_step *d = &s->download;
-	uint64_t tiles = fold_tile_count(&w->tile);
 
 	if (d->difference.codec) {
 		d->payload = malloc(d->difference.payload_bytes);
@@ -342,14 +244,13 @@ make_room(struct fold *w, struct why *why)
 			return err_set(why, ERR_NOMEM, "no memory for the difference");
 	}
 	s->data = malloc(s->table->bytes);
-	w->squares = calloc(tiles, sizeof(double));
-	if (!s->data || !w->squares || tiles > UINT32_MAX)
+	if (!s->data)
 		return err_set(why, ERR_NOMEM, "no memory for the new model");
 	for (uint64_t at = 0; at < s->table->bytes; at += PIECE) {
 		uint64_t left = s->table->bytes - at;
 		memcpy(s->data + at, w->base->data + w->base->data_at + at,
 		    (size_t)(left < PIECE ? left : PIECE));
-		if (is_over(w))
+		if (stop_asked(w->services->stop))
 			return ERR_CLOSED;
 	}
 	/* From now on its file may change: what counts was read. */
@@ -363,20 +264,23 @@ enum err
 fold_run(struct fold *w, struct why *why)
 {
 	enum err e = fold_base(w, why);
-	w->tile.step.table = w->f->table;
-	point_at_deltas(w);
+
 	if (!e)
-		e = prepare_optimizer(w, why);
+		e = plan(w, why);
 	if (!e)
-		e = make_rule(w, why);
+		e = read_state(w, why);
 	if (!e)
-		e = make_room(w, why);
+		e = fold_round_begin(&w->round, why);
 	if (e)
 		return e;
-	uint64_t tiles = fold_tile_count(&w->tile);
-	worker_parallel(w->threads, (unsigned)tiles, run_tile, w);
-	e = (enum err)atomic_load(&w->failed);
-	w->out.row.norm = fold_tile_norm(w->squares, tiles);
+	e = fold_round_compare(&w->round);
+	if (e)
+		return err_set(why, e, "comparing the deltas: %s", err_name(e));
+	e = make_room(w, why);
+	if (e)
+		return e;
+	e = fold_round_run(&w->round);
+	w->out.row.norm = w->round.norm;
 	return e ? err_set(why, e, "folding: %s", err_name(e)) : ERR_OK;
 }
 
@@ -390,16 +294,15 @@ fold_close(struct fold *w)
 void
 fold_lighten(struct fold *w)
 {
-	struct server_step *s = &w->tile.step;
+	struct server_step *s = &w->round.step;
 
+	fold_round_deinit(&w->round);
 	free(s->data);
 	free(s->state);
 	free(s->download.payload);
 	s->data = NULL;
 	s->state = NULL;
 	s->download.payload = NULL;
-	free(w->squares);
-	w->squares = NULL;
 	models_map_release(w->base);
 	w->base = NULL;
 }
@@ -408,19 +311,11 @@ void
 fold_deinit(struct fold *w)
 {
 	fold_close(w);
-	models_map_release(w->base);
-	fold_sum_end(&w->tile.sum);
+	fold_lighten(w);
 	free(w->inputs);
-	free(w->weights);
-	free(w->normalisers);
-	free(w->scales);
 	free(w->trainings);
 	free(w->measured);
 	free(w->owned);
 	own_metrics_deinit(&w->own);
 	counts_free(w->counts);
-	free(w->tile.step.data);
-	free(w->tile.step.state);
-	free(w->tile.step.download.payload);
-	free(w->squares);
 }

@@ -1,7 +1,5 @@
 #ifndef FOLD_H
 #define FOLD_H
-#include <stdatomic.h>
-
 #include "delta_file.h"
 #include "engine.h"
 #include "fold_round.h"
@@ -34,15 +32,13 @@ struct fold {
 	const struct engine_fold *f;
 	struct engine_lack lack; /* the file that made it fail */
 	struct fold_input *inputs; /* in device-id order */
-	double *weights, *normalisers, *scales; /* one per input */
 	size_t count, room;
 	struct models_map *base;
-	struct fold_tile tile; /* owns its step's data, state and payload */
+	struct fold_round round; /* its step's data, state and payload are owned */
 	struct scale scale; /* of the rate, after this round */
-	double *squares; /* sum of squares of the update, per tile */
-	atomic_int failed; /* first enum err of any thread; ERR_CLOSED once the program is to end */
 	struct engine_outcome out;
 	struct metric_training *trainings; /* one per input: what its figures are */
+	size_t training_room;
 	struct metric_figures trained; /* once read */
 	struct metric_report *measured; /* by devices, of the base: measured.h */
 	size_t measured_count, measured_room;
@@ -61,7 +57,7 @@ ERR_MUST_USE enum err fold_read(struct fold *w, struct why *why);
 ERR_MUST_USE enum err fold_open(struct fold *w, struct why *why);
 /* Takes hold of the base. */
 ERR_MUST_USE enum err fold_base(struct fold *w, struct why *why);
-/* Makes tile.step.data, tile.step.state and out.row.norm. ERR_NUMERIC if the new model is not finite: data is then of no use. ERR_CLOSED, as
+/* Makes round.step.data, round.step.state and out.row.norm. ERR_NUMERIC if the new model is not finite: data is then of no use. ERR_CLOSED, as
  * of fold_open: the program is to end, and the round is folded after the next start. */
 ERR_MUST_USE enum err fold_run(struct fold *w, struct why *why);
 /* Closes the deltas' files; what was read of them stays. */

@@ -369,7 +369,7 @@ static bool
 begin_evaluation(struct folder *d, struct queued *q)
 {
 	const struct evaluation v = {.f = &q->f,
-	    .params = (const float *)q->w.tile.step.data,
+	    .params = (const float *)q->w.round.step.data,
 	    .out = &q->w.out.row.evaluate,
 	    .why = q->w.out.unmeasured,
 	    .counts = &q->w.counts,

@@ -25,7 +25,7 @@ write_model(struct round_files *r, struct fold *w, struct why *why)
 	if (!e)
 		e = models_file_add(r->model, head.data, head.len, why);
 	if (!e)
-		e = models_file_add(r->model, w->tile.step.data, w->f->table->bytes, why);
+		e = models_file_add(r->model, w->round.step.data, w->f->table->bytes, why);
 	if (!e)
 		e = models_file_end(r->model, o->row.model, why);
 	o->model_bytes = head.len + w->f->table->bytes;
@@ -36,7 +36,7 @@ write_model(struct round_files *r, struct fold *w, struct why *why)
 static enum err
 write_difference(struct round_files *r, struct fold *w, struct why *why)
 {
-	struct difference d = w->tile.step.download.difference;
+	struct difference d = w->round.step.download.difference;
 
 	if (!d.codec)
 		return ERR_OK;
@@ -46,13 +46,13 @@ write_difference(struct round_files *r, struct fold *w, struct why *why)
 	memcpy(d.to, w->out.row.model, 32);
 	w->out.difference_bytes = DIFFERENCE_HEAD + d.payload_bytes;
 	return models_difference_write(
-	    w->services->models, &d, w->tile.step.download.payload, &r->difference, why);
+	    w->services->models, &d, w->round.step.download.payload, &r->difference, why);
 }
 
 static enum err
 write_state(struct round_files *r, struct fold *w, struct why *why)
 {
-	const struct server_step *s = &w->tile.step;
+	const struct server_step *s = &w->round.step;
 
 	if (!s->state)
 		return ERR_OK;

@@ -7,90 +7,16 @@
 #include "late.h"
 #include "metric.h"
 #include "num.h"
-#include "worker.h"
-
-struct folding {
-	struct fold_tile tile;
-	const struct simulate_reports *in;
-	double *weights, *normalisers, *scales, *squares;
-	enum err *results; /* of each tile or strip */
-};
 
 static enum err
-read_vector(void *context, unsigned which, size_t delta, uint64_t first, size_t count, float *out)
+read_vector(void *reports, unsigned vector, size_t delta, uint64_t first, size_t count, float *out)
 {
-	const struct folding *f = context;
-	const struct fleet_task *t = f->in->tasks[delta];
+	const struct simulate_reports *in = reports;
+	const struct fleet_task *t = in->tasks[delta];
 	struct codec_memory memory = {t->payload, t->len};
 	const struct codec_source source = {codec_memory_read, &memory};
 
-	return vectors_read(&t->vectors, which, &source, first, count, out);
-}
-
-static enum err
-read_tile(void *context, size_t delta, uint64_t first, size_t count, float *out)
-{
-	return read_vector(context, 0, delta, first, count, out);
-}
-
-static enum err
-read_change(void *context, size_t delta, uint64_t first, size_t count, float *out)
-{
-	return read_vector(context, 1, delta, first, count, out);
-}
-
-static void
-run_strip(void *arg, unsigned i)
-{
-	struct folding *f = arg;
-
-	f->results[i] = fold_sum_measure(&f->tile.sum, i);
-}
-
-static void
-run_tile(void *arg, unsigned i)
-{
-	struct folding *f = arg;
-
-	f->results[i] = fold_tile_run(&f->tile, i, &f->squares[i]);
-}
-
-static enum err
-in_parallel(struct folding *f, unsigned threads, unsigned n, void (*fn)(void *, unsigned))
-{
-	enum err e = ERR_OK;
-
-	f->results = calloc(n + 1, sizeof(*f->results));
-	if (!f->results)
-		return ERR_NOMEM;
-	worker_parallel(threads, n, fn, f);
-	for (unsigned i = 0; i < n && !e; i++)
-		e = f->results[i];
-	free(f->results);
-	return e;
-}
-
-static enum err
-run(const struct simulate_coordinator *c, struct folding *f, double *norm, struct why *why)
-{
-	struct fold_tile *t = &f->tile;
-	unsigned tiles = (unsigned)fold_tile_count(t), threads = c->setup.threads;
-
-	enum err e = fold_tile_begin(t, why);
-	while (!e && fold_sum_measures(&t->sum) > 0) {
-		e = in_parallel(f, threads, fold_sum_measures(&t->sum), run_strip);
-		if (!e)
-			e = fold_sum_plan(&t->sum);
-	}
-	f->squares = calloc(tiles + 1, sizeof(double));
-	if (!e && !f->squares)
-		e = ERR_NOMEM;
-	if (!e)
-		e = in_parallel(f, threads, tiles, run_tile);
-	if (!e)
-		*norm = fold_tile_norm(f->squares, tiles);
-	fold_sum_end(&t->sum);
-	return e;
+	return vectors_read(&t->vectors, vector, &source, first, count, out);
 }
 
 /* Base and state are copied first: a round that fails leaves them. */
@@ -105,59 +31,38 @@ copy_base(struct simulate_coordinator *c, struct server_step *s)
 	if (!s->data || (floats && !s->state))
 		return ERR_NOMEM;
 	memcpy(s->data, c->base->base.data, (size_t)c->table.bytes);
-	if (floats && c->base->state)
+	if (floats && !c->base->state)
+		return server_step_start(s, s->state, NULL);
+	if (floats)
 		memcpy(s->state, c->base->state, floats * sizeof(float));
-	else if (floats)
-		server_step_start(s, s->state);
 	return ERR_OK;
 }
 
 static enum err
-prepare(struct simulate_coordinator *c, struct folding *f, uint64_t round, struct why *why)
+run(struct simulate_coordinator *c, struct fold_round *r, struct why *why)
 {
-	const struct job_spec *job = c->setup.job;
-	struct fold_tile *t = &f->tile;
-	struct scale scale = c->schedule.scale;
+	enum err e = fold_round_plan(r, why);
 
-	t->step.table = &c->table;
-	t->sum.normalisers = f->normalisers;
-	t->sum.scales = job->round.max_staleness > 0 ? f->scales : NULL;
-	enum err e = fold_tile_choose(t, &job->aggregate, round, why);
 	if (!e)
-		e = server_step_download(&t->step, &job->download, job->seed, round, why);
-	if (e)
-		return e;
-	server_step_scale(&t->step, scale_next(&scale, &job->aggregate.scale, f->in->count));
-	t->sum.deltas = (struct rule_input){.read_tile = read_tile,
-	    .context = f,
-	    .deltas = f->in->count,
-	    .weights = f->weights,
-	    .seed = fold_sum_seed(job->seed, round)};
-	t->sum.changes = t->sum.deltas;
-	t->sum.changes.read_tile = read_change;
-	return copy_base(c, &t->step);
+		e = copy_base(c, &r->step);
+	if (!e)
+		e = fold_round_begin(r, why);
+	return e ? e : fold_round_run(r);
 }
 
 /* What the manifests say. */
 static enum err
-collect(const struct simulate_coordinator *c, struct folding *f, struct simulate_round *out)
+collect(struct fold_round *r, const struct simulate_reports *in, struct simulate_round *out)
 {
-	struct metric_training *said = calloc(f->in->count + 1, sizeof(*said));
+	struct metric_training *said = calloc(in->count + 1, sizeof(*said));
 	struct metric_figures figures;
+	enum err e = said ? ERR_OK : ERR_NOMEM;
 
-	f->weights = calloc(f->in->count + 1, sizeof(*f->weights));
-	f->normalisers = calloc(f->in->count + 1, sizeof(*f->normalisers));
-	f->scales = calloc(f->in->count + 1, sizeof(*f->scales));
-	if (!f->weights || !f->normalisers || !f->scales || !said) {
-		free(said);
-		return ERR_NOMEM;
-	}
-	for (size_t i = 0; i < f->in->count; i++) {
-		const struct fleet_task *t = f->in->tasks[i];
-		f->normalisers[i] = num_single(t->normaliser);
-		f->weights[i] = (double)t->examples;
-		late_apply(&c->setup.job->aggregate.staleness, out->number - t->round,
-		    &f->weights[i], &f->scales[i]);
+	for (size_t i = 0; i < in->count && !e; i++) {
+		const struct fleet_task *t = in->tasks[i];
+		double weight = (double)t->examples, scale;
+		late_apply(&r->job->aggregate.staleness, out->number - t->round, &weight, &scale);
+		e = fold_round_add(r, weight, num_single(t->normaliser), scale);
 		said[i] = (struct metric_training){.examples = t->examples,
 		    .steps = t->steps_done,
 		    .partial = t->partial,
@@ -165,40 +70,47 @@ collect(const struct simulate_coordinator *c, struct folding *f, struct simulate
 		    .accuracy = num_single(t->accuracy),
 		    .says = t->trained};
 	}
-	enum err e = metric_training_figures(&figures, c->setup.job, said, f->in->count);
+	if (!e)
+		e = metric_training_figures(&figures, r->job, said, in->count);
 	free(said);
+	if (e)
+		return e;
 	out->train_loss = figures.loss;
 	out->train_accuracy = figures.accuracy;
-	return e;
+	return ERR_OK;
 }
 
 /* *made is the new model; NULL if it is not finite. */
 static enum err
-fold(struct simulate_coordinator *c, struct simulate_round *out, const struct simulate_reports *in,
+fold(struct simulate_coordinator *c, struct simulate_round *out, struct simulate_reports in,
     struct simulate_model **made, struct why *why)
 {
-	struct folding f = {.in = in};
+	const struct job_spec *job = c->setup.job;
+	struct scale scale = c->schedule.scale;
+	struct fold_round r = {.job = job,
+	    .table = &c->table,
+	    .number = out->number,
+	    .factor = scale_next(&scale, &job->aggregate.scale, in.count),
+	    .threads = c->setup.threads,
+	    .read = read_vector,
+	    .context = &in};
 	bool kept = false;
 
-	enum err e = collect(c, &f, out);
-	if (!e && in->no_numbers == 0)
-		e = prepare(c, &f, out->number, why);
-	if (!e && in->no_numbers == 0)
-		e = run(c, &f, &out->norm, why);
-	if (!e && in->no_numbers == 0) {
+	enum err e = collect(&r, &in, out);
+	if (!e && in.no_numbers == 0)
+		e = run(c, &r, why);
+	if (!e && in.no_numbers == 0) {
 		const struct simulate_model_parts parts = {
-		    out->number, c->base->base.id, f.tile.step.data, f.tile.step.state};
+		    out->number, c->base->base.id, r.step.data, r.step.state};
+		out->norm = r.norm;
 		kept = true;
 		e = simulate_model_new(made, c, &parts, why);
 	}
 	if (!kept) {
-		free(f.tile.step.data);
-		free(f.tile.step.state);
+		free(r.step.data);
+		free(r.step.state);
 	}
-	free(f.weights);
-	free(f.normalisers);
-	free(f.scales);
-	free(f.squares);
+	fold_round_deinit(&r);
 	return e == ERR_NUMERIC ? ERR_OK : e;
 }
 
@@ -263,7 +175,7 @@ simulate_coordinator_fold(struct simulate_coordinator *c, struct simulate_round 
 	begin(c, out, in);
 	if (!c->setup.train)
 		return ERR_OK;
-	enum err e = fold(c, out, in, &made, why);
+	enum err e = fold(c, out, *in, &made, why);
 	out->failed = !made;
 	if (made)
 		memcpy(out->model, made->base.id, 32);

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fold_round.h"
 #include "hex.h"
+#include "job.h"
 #include "late.h"
 #include "merkle.h"
 
@@ -81,29 +83,14 @@ open_input(struct cmd_verify_input *in, const char *dir, const struct record_det
 }
 
 static enum err
-read_vector(
-    const struct cmd_verify_input *in, unsigned which, uint64_t first, size_t count, float *out)
+read_vector(void *inputs, unsigned vector, size_t delta, uint64_t first, size_t count, float *out)
 {
+	const struct cmd_verify_inputs *all = inputs;
+	const struct cmd_verify_input *in = &all->items[all->chosen[delta]];
 	struct codec_memory memory = {in->payload.data, in->payload.len};
 	const struct codec_source source = {codec_memory_read, &memory};
 
-	return vectors_read(&in->vectors, which, &source, first, count, out);
-}
-
-static enum err
-read_tile(void *context, size_t delta, uint64_t first, size_t count, float *out)
-{
-	const struct cmd_verify_inputs *all = context;
-
-	return read_vector(&all->items[all->chosen[delta]], 0, first, count, out);
-}
-
-static enum err
-read_change(void *context, size_t delta, uint64_t first, size_t count, float *out)
-{
-	const struct cmd_verify_inputs *all = context;
-
-	return read_vector(&all->items[all->chosen[delta]], 1, first, count, out);
+	return vectors_read(&in->vectors, vector, &source, first, count, out);
 }
 
 enum err
@@ -118,10 +105,7 @@ cmd_verify_inputs_open(struct cmd_verify_inputs *in, const char *dir,
 		    (unsigned long long)(r->reports - r->count));
 	in->items = calloc(r->count + 1, sizeof(*in->items));
 	in->chosen = calloc(r->count + 1, sizeof(*in->chosen));
-	in->weights = calloc(r->count + 1, sizeof(*in->weights));
-	in->normalisers = calloc(r->count + 1, sizeof(*in->normalisers));
-	in->scales = calloc(r->count + 1, sizeof(*in->scales));
-	if (!in->items || !in->chosen || !in->weights || !in->normalisers || !in->scales)
+	if (!in->items || !in->chosen)
 		e = ERR_NOMEM;
 	for (; !e && in->count < r->count; in->count++)
 		e = open_input(
@@ -132,24 +116,28 @@ cmd_verify_inputs_open(struct cmd_verify_inputs *in, const char *dir,
 }
 
 void
-cmd_verify_inputs_choose(struct cmd_verify_inputs *in, const struct staleness_spec *staleness,
-    uint64_t round, const uint8_t *without)
+cmd_verify_inputs_choose(struct cmd_verify_inputs *in, const uint8_t *without)
 {
-	size_t n = 0;
+	in->chosen_count = 0;
+	for (size_t i = 0; i < in->count; i++)
+		if (!without || memcmp(in->items[i].device, without, 32) != 0)
+			in->chosen[in->chosen_count++] = i;
+}
 
-	for (size_t i = 0; i < in->count; i++) {
-		if (without && memcmp(in->items[i].device, without, 32) == 0)
-			continue;
-		in->chosen[n] = i;
-		in->normalisers[n] = in->items[i].normaliser;
-		in->weights[n] = in->items[i].weight;
-		late_apply(staleness, round - in->items[i].round, &in->weights[n], &in->scales[n]);
-		n++;
+enum err
+cmd_verify_inputs_give(struct cmd_verify_inputs *in, struct fold_round *r)
+{
+	enum err e = ERR_OK;
+
+	r->read = read_vector;
+	r->context = in;
+	for (size_t i = 0; i < in->chosen_count && !e; i++) {
+		const struct cmd_verify_input *item = &in->items[in->chosen[i]];
+		double weight = item->weight, scale;
+		late_apply(&r->job->aggregate.staleness, r->number - item->round, &weight, &scale);
+		e = fold_round_add(r, weight, item->normaliser, scale);
 	}
-	in->rule = (struct rule_input){
-	    .read_tile = read_tile, .context = in, .deltas = n, .weights = in->weights};
-	in->changes = in->rule;
-	in->changes.read_tile = read_change;
+	return e;
 }
 
 void
@@ -159,8 +147,5 @@ cmd_verify_inputs_close(struct cmd_verify_inputs *in)
 		file_unmap(&in->items[i].payload);
 	free(in->items);
 	free(in->chosen);
-	free(in->weights);
-	free(in->normalisers);
-	free(in->scales);
 	*in = (struct cmd_verify_inputs){.items = NULL};
 }

@@ -218,11 +218,15 @@ stamp(struct job *j, const struct cmd_verify_round *r, struct why *why)
 }
 
 static enum err
-prepare(struct job *j, const struct cmd_verify_round *r, struct fold_tile *t, struct why *why)
+prepare(struct job *j, const struct cmd_verify_round *r, struct fold_round *f, struct why *why)
 {
 	const struct aggregate_spec *a = &j->spec.aggregate;
 
-	*t = (struct fold_tile){.step.table = &j->table};
+	*f = (struct fold_round){.job = &j->spec,
+	    .table = &j->table,
+	    .number = r->round,
+	    .factor = r->factor,
+	    .threads = 1};
 	if (strcmp(r->rule, a->rule.name) != 0 || strcmp(r->optimizer, a->optimizer) != 0)
 		return err_set(why, ERR_CORRUPT,
 		    "its record says %s and %s, the job's document %s and %s", r->rule,
@@ -235,12 +239,7 @@ prepare(struct job *j, const struct cmd_verify_round *r, struct fold_tile *t, st
 		    "its record says another mode or weight of late deltas than the job's "
 		    "document");
 	enum err e = stamp(j, r, why);
-	if (!e)
-		e = fold_tile_choose(t, a, r->round, why);
-	if (!e)
-		server_step_scale(&t->step, r->factor);
-	return e ? e
-		 : server_step_download(&t->step, &j->spec.download, j->spec.seed, r->round, why);
+	return e ? e : fold_round_plan(f, why);
 }
 
 /* The state that belongs to the base: zeros at first, else the carried one. */
@@ -260,8 +259,7 @@ need_state(struct carry *c, const struct server_step *s, const uint8_t want[32],
 	c->floats = floats;
 	if (!c->state)
 		return ERR_NOMEM;
-	server_step_start(s, c->state);
-	return ERR_OK;
+	return server_step_start(s, c->state, NULL);
 }
 
 static enum err
@@ -292,33 +290,23 @@ name_result(struct job *j, uint64_t round, struct carry *c, struct buf *head, st
 
 /* Moves the carried model by the chosen deltas. On failure it is no more of use. */
 static enum err
-move(struct job *j, const struct cmd_verify_round *r, const struct fold_tile *plan,
-    const struct cmd_verify_inputs *in, struct carry *c, struct buf *head, struct why *why)
+move(struct job *j, const struct fold_round *plan, struct cmd_verify_inputs *in, struct carry *c,
+    struct buf *head, struct why *why)
 {
-	struct fold_tile t = *plan;
-	double squares;
+	struct fold_round f = *plan;
 
-	t.sum.deltas = in->rule;
-	t.sum.normalisers = in->normalisers;
-	t.sum.scales = j->spec.round.max_staleness > 0 ? in->scales : NULL;
-	t.sum.changes = in->changes;
-	t.sum.deltas.seed = fold_sum_seed(j->spec.seed, r->round);
-	t.step.data = c->data;
-	t.step.state = c->state;
-	enum err e = fold_tile_begin(&t, why);
-	for (unsigned strips; !e && (strips = fold_sum_measures(&t.sum)) > 0;) {
-		for (unsigned i = 0; i < strips && !e; i++)
-			e = fold_sum_measure(&t.sum, i);
-		if (!e)
-			e = fold_sum_plan(&t.sum);
-	}
-	for (uint64_t i = 0; i < fold_tile_count(&t) && !e; i++)
-		e = fold_tile_run(&t, i, &squares);
+	f.step.data = c->data;
+	f.step.state = c->state;
+	enum err e = cmd_verify_inputs_give(in, &f);
+	if (!e)
+		e = fold_round_begin(&f, why);
+	if (!e)
+		e = fold_round_run(&f);
 	if (e)
 		err_set(why, e, "folding: %s", err_name(e));
 	else
-		e = name_result(j, r->round, c, head, why);
-	fold_sum_end(&t.sum);
+		e = name_result(j, f.number, c, head, why);
+	fold_round_deinit(&f);
 	c->valid = !e;
 	return e;
 }
@@ -394,7 +382,7 @@ stay(const struct job *j, struct cmd_verify_outcome *out)
 /* The same round on the model that has none of the device's work in it. Why it cannot be goes into the outcome. */
 static enum err
 move_other(struct cmd_verify_fold *f, struct job *j, const struct cmd_verify_round *r,
-    const struct fold_tile *plan, struct cmd_verify_inputs *in, struct cmd_verify_outcome *out,
+    const struct fold_round *plan, struct cmd_verify_inputs *in, struct cmd_verify_outcome *out,
     struct why *why)
 {
 	struct buf head;
@@ -405,13 +393,13 @@ move_other(struct cmd_verify_fold *f, struct job *j, const struct cmd_verify_rou
 		return ERR_OK;
 	}
 	buf_init(&head, MODELFILE_HEADER_MAX + MODELFILE_PREFIX);
-	cmd_verify_inputs_choose(in, &j->spec.aggregate.staleness, r->round, f->without);
-	if (in->rule.deltas > 0)
-		e = move(j, r, plan, in, &j->other, &head, &out->changed_why);
+	cmd_verify_inputs_choose(in, f->without);
+	if (in->chosen_count > 0)
+		e = move(j, plan, in, &j->other, &head, &out->changed_why);
 	out->changed = !e;
 	memcpy(out->model, j->other.model, 32);
 	j->round = r->round;
-	if (!e && f->out_dir && in->rule.deltas > 0 &&
+	if (!e && f->out_dir && in->chosen_count > 0 &&
 	    (out->touched || r->round == cmd_verify_history_job(f->history, j->id)->rounds))
 		e = write_model(f, j, &head, why);
 	else if (e != ERR_NOMEM)
@@ -497,7 +485,7 @@ need_base(
 /* What the round needs besides its base: optimizer state and deltas. */
 static enum err
 gather(struct cmd_verify_fold *f, const struct cmd_verify_round *r, struct job *j,
-    struct fold_tile *plan, struct cmd_verify_inputs *in, struct why *why)
+    struct fold_round *plan, struct cmd_verify_inputs *in, struct why *why)
 {
 	enum err e = prepare(j, r, plan, why);
 
@@ -513,7 +501,7 @@ gather(struct cmd_verify_fold *f, const struct cmd_verify_round *r, struct job *
 /* Both ways from a base that is there. */
 static enum err
 fold(struct cmd_verify_fold *f, struct job *j, const struct cmd_verify_round *r,
-    const struct fold_tile *plan, struct cmd_verify_inputs *in, struct cmd_verify_outcome *out,
+    const struct fold_round *plan, struct cmd_verify_inputs *in, struct cmd_verify_outcome *out,
     struct why *why)
 {
 	struct buf head;
@@ -525,8 +513,8 @@ fold(struct cmd_verify_fold *f, struct job *j, const struct cmd_verify_round *r,
 	}
 	if (!e && r->committed) {
 		buf_init(&head, MODELFILE_HEADER_MAX + MODELFILE_PREFIX);
-		cmd_verify_inputs_choose(in, &j->spec.aggregate.staleness, r->round, NULL);
-		e = move(j, r, plan, in, &j->now, &head, why);
+		cmd_verify_inputs_choose(in, NULL);
+		e = move(j, plan, in, &j->now, &head, why);
 		buf_deinit(&head);
 		if (!e)
 			e = compare(&j->now, r, why);
@@ -553,7 +541,7 @@ cmd_verify_fold_round(struct cmd_verify_fold *f, const struct cmd_verify_round *
     struct cmd_verify_outcome *out, struct why *why)
 {
 	struct cmd_verify_inputs in = {.items = NULL};
-	struct fold_tile plan;
+	struct fold_round plan;
 	struct job *j = NULL;
 
 	*out = (struct cmd_verify_outcome){.result = CMD_VERIFY_SKIPPED};

@@ -30,10 +30,11 @@ static float deltas[ROUNDS][N][ELEMENTS];
 static double examples[N], normalisers[N];
 
 static enum err
-read_tile(void *context, size_t delta, uint64_t first, size_t count, float *out)
+read_vector(void *context, unsigned vector, size_t delta, uint64_t first, size_t count, float *out)
 {
 	const uint64_t *round = context;
 
+	assert_int_equal(vector, 0);
 	memcpy(out, deltas[*round - 1][delta] + first, count * sizeof(*out));
 	return ERR_OK;
 }
@@ -83,39 +84,32 @@ fold_rounds(const struct job_spec *job, const struct tensor_table *table, struct
 	struct schedule_state schedule = schedule_state_start();
 	struct schedule_turn turn;
 	static const uint8_t id[32];
-	double squares;
 
 	for (uint64_t round = 1; round <= ROUNDS; round++) {
-		struct fold_tile f = {.step = {.table = table, .data = (uint8_t *)out->weights},
-		    .sum = {.deltas = {.read_tile = read_tile,
-				.context = &round,
-				.deltas = N,
-				.weights = examples,
-				.seed = fold_sum_seed(job->seed, round)},
-			.normalisers = normalisers}};
 		const struct schedule_round ended = {
 		    .round = round, .reports = N, .base = id, .model = id, .state = id};
-		assert_int_equal(fold_tile_choose(&f, &job->aggregate, round, NULL), ERR_OK);
-		assert_int_equal(
-		    server_step_download(&f.step, &job->download, job->seed, round, NULL), ERR_OK);
 		schedule_state_step(&schedule, job, &ended, &turn);
-		server_step_scale(&f.step, turn.factor);
+		struct fold_round f = {.job = job,
+		    .table = table,
+		    .number = round,
+		    .factor = turn.factor,
+		    .threads = 1,
+		    .read = read_vector,
+		    .context = &round,
+		    .step = {.data = (uint8_t *)out->weights, .state = out->state}};
+		assert_int_equal(fold_round_plan(&f, NULL), ERR_OK);
 		if (round == 1) {
 			out->floats = server_step_floats(&f.step);
-			out->state = calloc(out->floats + 1, sizeof(float));
+			out->state = f.step.state = calloc(out->floats + 1, sizeof(float));
 			assert_non_null(out->state);
-			server_step_start(&f.step, out->state);
+			assert_int_equal(server_step_start(&f.step, out->state, NULL), ERR_OK);
 		}
-		f.step.state = out->state;
-		assert_int_equal(fold_tile_begin(&f, NULL), ERR_OK);
-		for (unsigned strips; (strips = fold_sum_measures(&f.sum)) > 0;) {
-			for (unsigned i = 0; i < strips; i++)
-				assert_int_equal(fold_sum_measure(&f.sum, i), ERR_OK);
-			assert_int_equal(fold_sum_plan(&f.sum), ERR_OK);
-		}
-		for (uint64_t i = 0; i < fold_tile_count(&f); i++)
-			assert_int_equal(fold_tile_run(&f, i, &squares), ERR_OK);
-		fold_sum_end(&f.sum);
+		for (size_t i = 0; i < N; i++)
+			assert_int_equal(
+			    fold_round_add(&f, examples[i], normalisers[i], 1), ERR_OK);
+		assert_int_equal(fold_round_begin(&f, NULL), ERR_OK);
+		assert_int_equal(fold_round_run(&f), ERR_OK);
+		fold_round_deinit(&f);
 	}
 }
 

@@ -27,10 +27,11 @@ struct reports {
 };
 
 static enum err
-read_tile(void *context, size_t delta, uint64_t first, size_t count, float *out)
+read_vector(void *context, unsigned vector, size_t delta, uint64_t first, size_t count, float *out)
 {
 	const struct reports *r = context;
 
+	assert_int_equal(vector, 0);
 	memcpy(out, r->deltas[delta] + first, count * sizeof(*out));
 	return ERR_OK;
 }
@@ -58,21 +59,24 @@ train(struct reports *r, struct net *net, const float *base, const struct datase
 static void
 fold(struct reports *r, const struct tensor_table *table, bool normalise, float *base)
 {
-	const struct aggregate_spec spec = {
-	    .rule.name = "mean", .optimizer = "sgd", .rate = 1, .normalise = normalise};
-	struct fold_tile f = {.step = {.table = table, .data = (uint8_t *)base},
-	    .sum = {.deltas = {.read_tile = read_tile,
-			.context = r,
-			.deltas = r->count,
-			.weights = r->examples},
-		.normalisers = r->normalisers}};
-	double squares;
+	const struct job_spec job = {
+	    .aggregate = {
+		.rule.name = "mean", .optimizer = "sgd", .rate = 1, .normalise = normalise}};
+	struct fold_round f = {.job = &job,
+	    .table = table,
+	    .number = 1,
+	    .factor = 1,
+	    .threads = 1,
+	    .read = read_vector,
+	    .context = r,
+	    .step.data = (uint8_t *)base};
 
-	assert_int_equal(fold_tile_choose(&f, &spec, 1, NULL), ERR_OK);
-	assert_int_equal(fold_tile_begin(&f, NULL), ERR_OK);
-	for (uint64_t i = 0; i < fold_tile_count(&f); i++)
-		assert_int_equal(fold_tile_run(&f, i, &squares), ERR_OK);
-	fold_sum_end(&f.sum);
+	assert_int_equal(fold_round_plan(&f, NULL), ERR_OK);
+	for (size_t i = 0; i < r->count; i++)
+		assert_int_equal(fold_round_add(&f, r->examples[i], r->normalisers[i], 1), ERR_OK);
+	assert_int_equal(fold_round_begin(&f, NULL), ERR_OK);
+	assert_int_equal(fold_round_run(&f), ERR_OK);
+	fold_round_deinit(&f);
 	for (size_t i = 0; i < r->count; i++)
 		free(r->deltas[i]);
 	*r = (struct reports){.count = 0};

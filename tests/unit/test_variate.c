@@ -34,18 +34,12 @@ struct bench {
 };
 
 static enum err
-read_tile(void *context, size_t device, uint64_t first, size_t count, float *out)
+read_vector(void *context, unsigned vector, size_t device, uint64_t first, size_t count, float *out)
 {
-	assert_true(first == 0 && count == 1);
-	*out = ((const struct bench *)context)->delta[device];
-	return ERR_OK;
-}
+	const struct bench *b = context;
 
-static enum err
-read_change(void *context, size_t device, uint64_t first, size_t count, float *out)
-{
 	assert_true(first == 0 && count == 1);
-	*out = ((const struct bench *)context)->change[device];
+	*out = vector == 0 ? b->delta[device] : b->change[device];
 	return ERR_OK;
 }
 
@@ -80,16 +74,20 @@ train_device(struct bench *b, size_t i)
 static void
 one_round(struct bench *b, const bool *reports)
 {
-	static const double weights[DEVICES] = {1, 1};
-	const struct aggregate_spec spec = {.rule = {.name = "mean", .bucket = 1},
-	    .optimizer = "sgd",
-	    .rate = 1,
-	    .variates = b->corrected ? DEVICES : 0};
-	struct fold_tile f = {
-	    .step = {.table = &b->table, .data = (uint8_t *)&b->w, .state = b->state}};
+	const struct job_spec job = {.aggregate = {.rule = {.name = "mean", .bucket = 1},
+					 .optimizer = "sgd",
+					 .rate = 1,
+					 .variates = b->corrected ? DEVICES : 0}};
+	struct fold_round f = {.job = &job,
+	    .table = &b->table,
+	    .number = 1,
+	    .factor = 1,
+	    .threads = 1,
+	    .read = read_vector,
+	    .context = b,
+	    .step = {.data = (uint8_t *)&b->w, .state = b->state}};
 	float change[DEVICES];
 	size_t n = 0;
-	double squares;
 
 	for (size_t i = 0; i < DEVICES; i++) {
 		if (!reports[i])
@@ -98,16 +96,13 @@ one_round(struct bench *b, const bool *reports)
 		change[i] = b->change[i];
 		b->delta[n] = b->delta[i];
 		b->change[n++] = b->change[i];
+		assert_int_equal(fold_round_add(&f, 1, 0, 1), ERR_OK);
 	}
-	f.sum.deltas = (struct rule_input){
-	    .read_tile = read_tile, .context = b, .deltas = n, .weights = weights};
-	f.sum.changes = f.sum.deltas;
-	f.sum.changes.read_tile = read_change;
-	assert_int_equal(fold_tile_choose(&f, &spec, 1, NULL), ERR_OK);
+	assert_int_equal(fold_round_plan(&f, NULL), ERR_OK);
 	assert_int_equal(server_step_floats(&f.step), b->corrected);
-	assert_int_equal(fold_tile_begin(&f, NULL), ERR_OK);
-	assert_int_equal(fold_tile_run(&f, 0, &squares), ERR_OK);
-	fold_sum_end(&f.sum);
+	assert_int_equal(fold_round_begin(&f, NULL), ERR_OK);
+	assert_int_equal(fold_round_run(&f), ERR_OK);
+	fold_round_deinit(&f);
 	for (size_t i = 0; i < DEVICES && b->corrected; i++)
 		if (reports[i])
 			variate_advance(&b->own[i], &change[i], 1);
