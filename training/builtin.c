@@ -426,7 +426,7 @@ static void
 set_limits(struct training *t)
 {
 	const struct training_in *in = t->in;
-	uint64_t step = planned_batch(in->recipe, in->train) * in->recipe->local.accumulate;
+	uint64_t step = training_step(&in->recipe->local, in->train->count);
 
 	if (in->epochs)
 		t->most_steps = in->epochs * ((in->train->count + step - 1) / step);

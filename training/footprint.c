@@ -8,6 +8,7 @@
 #include "manifest.h"
 #include "modelfile.h"
 #include "planned.h"
+#include "training.h"
 #include "vectors.h"
 
 /* Of an agent with its connections and libraries, measured where it waits. */
@@ -170,11 +171,10 @@ try_piece(uint64_t piece, const struct footprint_want *want, uint64_t *peak, str
 
 /* Rather smaller pieces than such as leave one example of each step out. */
 static enum err
-avoid_singles(struct footprint_proposal *out, const struct footprint_want *want, uint64_t batch,
-    struct why *why)
+avoid_singles(struct footprint_proposal *out, const struct footprint_want *want, struct why *why)
 {
 	const struct local_spec *local = &want->recipe->local;
-	uint64_t step = batch * (local->accumulate > 1 ? local->accumulate : 1);
+	uint64_t step = training_step(local, want->train->count);
 	enum err e = ERR_OK;
 
 	while (!e && out->micro_batch > local->least && step % out->micro_batch < local->least &&
@@ -210,5 +210,5 @@ footprint_propose(
 		else
 			high = middle;
 	}
-	return e ? e : avoid_singles(out, want, batch, why);
+	return e ? e : avoid_singles(out, want, why);
 }

@@ -25,14 +25,6 @@ planned_threads(uint64_t most)
 	return most < TEAM_MAX ? (unsigned)most : TEAM_MAX;
 }
 
-uint64_t
-planned_batch(const struct recipe *recipe, const struct dataset *train)
-{
-	uint64_t batch = recipe->local.batch ? recipe->local.batch : train->count;
-
-	return batch < train->count ? batch : train->count;
-}
-
 struct net_part
 planned_evaluating(const struct recipe *recipe, const struct dataset *set)
 {
@@ -46,8 +38,10 @@ planned_evaluating(const struct recipe *recipe, const struct dataset *set)
 struct net_part
 planned_training(const struct recipe *recipe, const struct dataset *train, uint64_t validation)
 {
-	uint64_t batch = planned_batch(recipe, train), micro = recipe->local.micro_batch;
+	uint64_t batch = recipe->local.batch, micro = recipe->local.micro_batch;
 
+	if (batch == 0 || batch > train->count)
+		batch = train->count;
 	batch = micro > 0 && micro < batch ? micro : batch;
 	/* A job that cuts its batches has its reason. */
 	if (batch < BATCH_EVAL && validation > 0 && micro == 0)

@@ -12,8 +12,6 @@ struct dataset;
 struct net_part planned_training(
     const struct recipe *recipe, const struct dataset *train, uint64_t validation);
 struct net_part planned_evaluating(const struct recipe *recipe, const struct dataset *set);
-/* Examples of a step, without accumulation. */
-uint64_t planned_batch(const struct recipe *recipe, const struct dataset *train);
 /* At most so many threads; 0: as many as the machine has processors. */
 unsigned planned_threads(uint64_t most);
 

@@ -130,12 +130,10 @@ steps_of(
     struct tempo *t, const struct local_spec *local, const struct tempo_device *d, uint64_t round)
 {
 	static const struct throughput unknown;
-	const double others = throughput_fleet_speed(&t->fleet, round);
+	const struct throughput *speed = d ? &d->speed : &unknown;
+	const uint64_t steps = throughput_steps(&t->fleet, round, local, speed);
 
-	if (d && d->speed.count > 0)
-		return throughput_steps(local, &d->speed, others);
-	return t->newcomers_round == round ? t->newcomers_steps
-					   : throughput_steps(local, &unknown, others);
+	return speed->count == 0 && t->newcomers_round == round ? t->newcomers_steps : steps;
 }
 
 const struct tempo_task *

@@ -98,12 +98,11 @@ fleet_task_deinit(struct fleet_task *t)
 struct fleet_amount
 fleet_task_amount(const struct local_spec *local, uint64_t examples, double speed)
 {
-	uint64_t batch = local->batch && local->batch < examples ? local->batch : examples;
-	double step = (double)batch * (local->accumulate > 1 ? local->accumulate : 1);
+	double step = (double)training_step(local, examples);
 	uint64_t steps = training_steps(local, examples);
 	struct fleet_amount a = {.samples = local->unit == LOCAL_EPOCHS
 		? local->amount * (double)examples
-		: (double)steps * step};
+		: training_samples(local, examples, steps)};
 
 	/* Who takes no time gets all that is planned, or one step where only the clock would end it. */
 	if (local->seconds <= 0 || (speed <= 0 && steps > 0))

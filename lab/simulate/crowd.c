@@ -122,9 +122,7 @@ simulate_crowd_time(struct simulate_crowd *c, size_t device, uint64_t steps, dou
 uint64_t
 simulate_crowd_steps(struct simulate_crowd *c, size_t device, const struct local_spec *local)
 {
-	double others = throughput_fleet_speed(&c->fleet_speeds, c->round);
-
-	return throughput_steps(local, &c->speeds[device], others);
+	return throughput_steps(&c->fleet_speeds, c->round, local, &c->speeds[device]);
 }
 
 bool

@@ -6,6 +6,7 @@
 #include "bytes.h"
 #include "difference.h"
 #include "play_inside.h"
+#include "training.h"
 #include "worker.h"
 
 /* --- given */
@@ -46,11 +47,9 @@ static struct fleet_amount
 sized(struct simulate_play *p, size_t device, uint64_t examples)
 {
 	const struct local_spec *l = &p->job->recipe.local;
-	uint64_t batch = l->batch && l->batch < examples ? l->batch : examples;
 	uint64_t steps = simulate_crowd_steps(&p->crowd, device, l);
 
-	return (struct fleet_amount){
-	    steps, (double)steps * (double)batch * (double)(l->accumulate > 1 ? l->accumulate : 1)};
+	return (struct fleet_amount){steps, training_samples(l, examples, steps)};
 }
 
 static enum err

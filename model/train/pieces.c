@@ -23,7 +23,7 @@ pieces_plan(struct pieces *p, const struct local_spec *local, const struct datas
 	p->local = local;
 	p->data = data;
 	p->size = micro > 0 && micro < batch ? micro : batch;
-	p->step_examples = (size_t)batch * (local->accumulate > 1 ? local->accumulate : 1);
+	p->step_examples = (size_t)training_step(local, data->count);
 	size_t parts = (p->step_examples + p->size - 1) / p->size;
 	p->parts = parts < UINT32_MAX ? (uint32_t)parts : UINT32_MAX;
 	p->groups = local->groups > 1 && p->parts > 1 ? local->groups : 1;

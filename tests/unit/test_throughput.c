@@ -50,12 +50,16 @@ steps_within_bounds(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		struct throughput s = {.recent = {rows[i].per_s}, .count = rows[i].per_s > 0};
-		assert_int_equal(throughput_steps(&local, &s, 0), rows[i].steps);
+		const struct throughput s = {.recent = {rows[i].per_s}, .count = rows[i].per_s > 0};
+		struct throughput_fleet none = {.count = 0},
+					alike = {.round = 1, .speed = rows[i].per_s},
+					fifty = {.round = 1, .speed = 50};
+		assert_int_equal(throughput_steps(&none, 1, &local, &s), rows[i].steps);
 		/* As fast as others are, while it was not measured itself. */
 		const struct throughput unknown = {.count = 0};
-		assert_int_equal(throughput_steps(&local, &unknown, rows[i].per_s), rows[i].steps);
-		assert_int_equal(throughput_steps(&local, &s, 50), s.count ? rows[i].steps : 1500);
+		assert_int_equal(throughput_steps(&alike, 1, &local, &unknown), rows[i].steps);
+		assert_int_equal(
+		    throughput_steps(&fifty, 1, &local, &s), s.count ? rows[i].steps : 1500);
 	}
 }
 

@@ -153,9 +153,11 @@ throughput_fleet_speed(struct throughput_fleet *f, uint64_t round)
 }
 
 uint64_t
-throughput_steps(const struct local_spec *local, const struct throughput *s, double others)
+throughput_steps(struct throughput_fleet *f, uint64_t round, const struct local_spec *local,
+    const struct throughput *s)
 {
-	double steps = local->target_s * (s->count > 0 ? throughput_median(s) : others);
+	const double others = throughput_fleet_speed(f, round);
+	const double steps = local->target_s * (s->count > 0 ? throughput_median(s) : others);
 
 	/* Compared as it is: what is past max_steps need not fit an integer. */
 	if (steps >= (double)local->max_steps)

@@ -46,9 +46,9 @@ void throughput_fleet_drop(struct throughput_fleet *f, const struct throughput *
  * measured. Of a round before the last one asked about it is that one's. */
 double throughput_fleet_speed(struct throughput_fleet *f, uint64_t round);
 
-/* Steps of the device's next task in a job of LOCAL_SIZED: target_s x speed, rounded down, within min_steps and max_steps. Who was not
- * measured yet is taken to be as fast as `others` are (throughput_fleet_speed); min_steps while that is 0. */
-uint64_t throughput_steps(
-    const struct local_spec *local, const struct throughput *s, double others);
+/* Steps of the device's task of this round in a job of LOCAL_SIZED: target_s x speed, rounded down, within min_steps and max_steps. Who
+ * was not measured yet is taken to be as fast as the fleet (throughput_fleet_speed); min_steps while that is 0. */
+uint64_t throughput_steps(struct throughput_fleet *f, uint64_t round,
+    const struct local_spec *local, const struct throughput *s);
 
 #endif

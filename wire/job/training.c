@@ -24,9 +24,8 @@ training_rate(const struct local_spec *local, uint64_t round)
 	return schedule_rate(&local->schedule, local->optimizer.rate, round);
 }
 
-/* Examples of a step. */
-static uint64_t
-step_size(const struct local_spec *local, uint64_t examples)
+uint64_t
+training_step(const struct local_spec *local, uint64_t examples)
 {
 	uint64_t batch = local->batch && local->batch < examples ? local->batch : examples;
 
@@ -51,13 +50,13 @@ training_pieces(const struct local_spec *local)
 double
 training_samples(const struct local_spec *local, uint64_t examples, uint64_t steps)
 {
-	return (double)step_size(local, examples) * (double)steps;
+	return (double)training_step(local, examples) * (double)steps;
 }
 
 uint64_t
 training_steps(const struct local_spec *local, uint64_t examples)
 {
-	uint64_t step = step_size(local, examples);
+	uint64_t step = training_step(local, examples);
 	double amount = local->amount;
 
 	if (local->unit == LOCAL_SECONDS || step == 0)

@@ -8,6 +8,8 @@
 uint64_t training_seed(uint64_t job_seed, uint64_t round, const uint8_t device[32]);
 /* Learning rate of a round (from 1), after warm-up and schedule. */
 double training_rate(const struct local_spec *local, uint64_t round);
+/* Examples of a step of a device that trains on so many. */
+uint64_t training_step(const struct local_spec *local, uint64_t examples);
 /* Optimizer steps that the job plans for a device that trains on so many examples, at least 1; 0 if only the clock decides. */
 uint64_t training_steps(const struct local_spec *local, uint64_t examples);
 /* Of so many examples, those that a device may work on where it may claim `most` (0: any): all of them, unless the work would take more
