@@ -1,7 +1,6 @@
 /* bench_fold [DELTAS ELEMENTS]: what folding takes, in three tables: each rule over deltas that lie in memory, beside one plain
  * pass that reads and adds the same arrays; the codecs; the mean out of spool files. One thread unless a row says otherwise. */
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,23 +10,25 @@
 #include "codec.h"
 #include "cpu.h"
 #include "delta_file.h"
+#include "fold_round.h"
 #include "job.h"
 #include "prng.h"
-#include "rule.h"
+#include "tensor.h"
 
 #define DELTAS 100
 #define ELEMENTS 1663370
-#define THREADS_MAX 64
 #define RUNS \
 	3 /* and as many more as fit into ENOUGH seconds: the best counts, for machines are shared */
 #define ENOUGH 0.6
 #define COPIES 32 /* payloads of the same bytes: together they do not fit a cache */
 
 struct bench {
-	size_t deltas, elements, threads;
-	float *data, *update, *centre;
-	double *weights;
-	struct rule *rule;
+	size_t deltas;
+	uint64_t elements;
+	unsigned threads;
+	float *data, *model, *state;
+	struct job_spec job;
+	struct tensor_table table;
 	bool usual; /* the size that the goals are for */
 };
 
@@ -39,14 +40,6 @@ struct store {
 	uint64_t len; /* of one payload */
 	struct delta_file *files; /* one per delta, or NULL */
 	size_t count;
-};
-
-/* Work for one thread: strips to measure, or a range to fold. */
-struct part {
-	struct bench *b;
-	size_t index;
-	unsigned strips; /* 0: fold */
-	enum err e;
 };
 
 /* One thread's own time, so that a shared machine shows the same; of several threads what a clock on the wall says. */
@@ -96,10 +89,11 @@ verdict(double value, double goal, bool more)
 /* --- reading */
 
 static enum err
-read_data(void *context, size_t delta, uint64_t first, size_t count, float *out)
+read_data(void *context, unsigned vector, size_t delta, uint64_t first, size_t count, float *out)
 {
 	const struct bench *b = context;
 
+	(void)vector;
 	memcpy(out, b->data + delta * b->elements + first, count * sizeof(*out));
 	return ERR_OK;
 }
@@ -113,12 +107,13 @@ read_file(void *file, void *out, size_t len, uint64_t at)
 }
 
 static enum err
-read_store(void *context, size_t delta, uint64_t first, size_t count, float *out)
+read_store(void *context, unsigned vector, size_t delta, uint64_t first, size_t count, float *out)
 {
 	const struct store *s = context;
 	struct codec_memory memory = {s->payloads + delta % s->count * s->len, s->len};
 	struct codec_source source = {codec_memory_read, &memory};
 
+	(void)vector;
 	if (s->files)
 		source = (struct codec_source){read_file, &s->files[delta % s->count]};
 	return codec_read(s->codec, &s->params, &source, first, count, out);
@@ -126,85 +121,50 @@ read_store(void *context, size_t delta, uint64_t first, size_t count, float *out
 
 /* --- rules */
 
-static void *
-work(void *arg)
-{
-	struct part *p = arg;
-	struct bench *b = p->b;
-
-	for (unsigned s = (unsigned)p->index; s < p->strips && !p->e; s += (unsigned)b->threads)
-		p->e = rule_measure(b->rule, s);
-	size_t tiles = p->strips ? 0 : (b->elements + RULE_TILE - 1) / RULE_TILE;
-	for (size_t t = p->index; t < tiles && !p->e; t += b->threads) {
-		size_t first = t * RULE_TILE, left = b->elements - first;
-		p->e = rule_fold(
-		    b->rule, first, left < RULE_TILE ? left : RULE_TILE, b->update + first);
-	}
-	return NULL;
-}
-
-static enum err
-run_parts(struct bench *b, unsigned strips)
-{
-	struct part part[THREADS_MAX];
-	pthread_t thread[THREADS_MAX];
-	enum err e = ERR_OK;
-
-	for (size_t i = 0; i < b->threads; i++)
-		part[i] = (struct part){b, i, strips, ERR_OK};
-	for (size_t i = 1; i < b->threads; i++)
-		if (pthread_create(&thread[i], NULL, work, &part[i]) != 0)
-			abort();
-	work(&part[0]);
-	for (size_t i = 1; i < b->threads; i++)
-		pthread_join(thread[i], NULL);
-	for (size_t i = 0; i < b->threads; i++)
-		e = e ? e : part[i].e;
-	return e;
-}
-
 /* One round by the rule; *compare is the time before folding. */
 static enum err
-fold_once(
-    struct bench *b, const struct rule_spec *spec, const struct rule_input *in, double *compare)
+fold_once(struct bench *b, struct fold_round *r, double *compare)
 {
 	struct why why = {""};
 	double start = now(true);
-	unsigned strips;
+	enum err e = fold_round_plan(r, &why);
 
-	enum err e = rule_new(&b->rule, spec, in, &why);
-	if (e) {
-		fprintf(stderr, "bench_fold: %s\n", why.text);
-		return e;
-	}
-	while (e == ERR_OK && (strips = rule_measures(b->rule)) > 0) {
-		e = run_parts(b, strips);
-		e = e ? e : rule_plan(b->rule);
-	}
+	for (size_t d = 0; d < b->deltas && !e; d++)
+		e = fold_round_add(r, 600, 1, 1);
+	if (!e)
+		e = fold_round_begin(r, &why);
+	if (!e)
+		e = fold_round_compare(r);
 	*compare = now(true) - start;
-	e = e ? e : run_parts(b, 0);
-	rule_free(b->rule);
+	if (!e)
+		e = fold_round_run(r);
+	if (e)
+		fprintf(stderr, "bench_fold: %s\n", why.text[0] ? why.text : err_name(e));
+	fold_round_deinit(r);
 	return e;
 }
 
 /* Seconds; *compare is the best of its own. Negative if it failed. */
 static double
 fold_best(struct bench *b, const struct rule_spec *spec,
-    enum err (*read)(void *, size_t, uint64_t, size_t, float *), void *context, double *compare)
+    enum err (*read)(void *, unsigned, size_t, uint64_t, size_t, float *), void *context,
+    double *compare)
 {
-	struct rule_input in = {.read_tile = read,
+	struct fold_round r = {.job = &b->job,
+	    .table = &b->table,
+	    .number = 1,
+	    .factor = 1,
+	    .threads = b->threads,
+	    .read = read,
 	    .context = context,
-	    .elements = b->elements,
-	    .deltas = b->deltas,
-	    .weights = b->weights,
-	    .centre = b->centre,
-	    .seed = 1};
+	    .step = {.data = (uint8_t *)b->model, .state = b->state}};
 	struct best t = {.alone = b->threads == 1};
 	double part;
 
+	b->job.aggregate.rule = *spec;
 	*compare = 1e9;
 	while (again(&t)) {
-		if (fold_once(b, spec, &in, &part) != ERR_OK)
+		if (fold_once(b, &r, &part) != ERR_OK)
 			return -1;
 		*compare = part < *compare ? part : *compare;
 	}
@@ -228,7 +188,7 @@ memory_pass(struct bench *b)
 		for (size_t at = 0; at < b->elements; at += RULE_TILE) {
 			size_t n = b->elements - at < RULE_TILE ? b->elements - at : RULE_TILE;
 			for (size_t d = 0; d < b->deltas; d++)
-				add_pass(b->update + at, b->data + d * b->elements + at, n);
+				add_pass(b->model + at, b->data + d * b->elements + at, n);
 		}
 	return t.least;
 }
@@ -356,10 +316,10 @@ time_decode(const struct store *s, struct bench *b, bool add)
 		for (size_t at = 0; at < b->elements; at += RULE_TILE) {
 			size_t left = b->elements - at, n = left < RULE_TILE ? left : RULE_TILE;
 			for (size_t d = 0; d < s->count; d++) {
-				if (read_store((void *)(uintptr_t)s, d, at, n, tile) != ERR_OK)
+				if (read_store((void *)(uintptr_t)s, 0, d, at, n, tile) != ERR_OK)
 					return -1;
 				if (add)
-					add_pass(b->update + at, tile, n);
+					add_pass(b->model + at, tile, n);
 			}
 		}
 	return t.least / (double)s->count;
@@ -451,7 +411,6 @@ time_reading(const struct store *s)
 static int
 bench_spool(struct bench *b, const char *codec, const struct delta_key *key, double pass)
 {
-	unsigned cpus = cpu_count() < THREADS_MAX ? cpu_count() : THREADS_MAX;
 	struct store s;
 	double part;
 	enum err e = ERR_OK;
@@ -465,7 +424,7 @@ bench_spool(struct bench *b, const char *codec, const struct delta_key *key, dou
 		return -1;
 	double reading = time_reading(&s);
 	double one = fold_best(b, &rows[0].spec, read_store, &s, &part);
-	b->threads = cpus;
+	b->threads = cpu_count();
 	double all = fold_best(b, &rows[0].spec, read_store, &s, &part);
 	b->threads = 1;
 	printf("  %-5s %-10s %9.4f %10.4f %7.1f %10.4f\n", codec, key ? "encrypted" : "", reading,
@@ -499,24 +458,26 @@ fill(struct bench *b)
 	struct prng r;
 
 	b->data = malloc(b->deltas * b->elements * sizeof(float));
-	b->update = calloc(b->elements, sizeof(float));
-	b->centre = calloc(b->elements, sizeof(float));
-	b->weights = calloc(b->deltas, sizeof(double));
-	if (!b->data || !b->update || !b->centre || !b->weights)
+	b->model = calloc(b->elements, sizeof(float));
+	b->state = calloc(b->elements, sizeof(float));
+	if (!b->data || !b->model || !b->state ||
+	    tensor_table_add(&b->table, "w", &b->elements, 1, NULL) ||
+	    tensor_table_assign(&b->table, NULL, 0, NULL))
 		return -1;
 	prng_seed(&r, 1);
 	prng_floats(&r, b->data, b->deltas * b->elements);
 	for (size_t i = 0; i < b->deltas * b->elements; i++)
 		b->data[i] -= 0.5f;
-	for (size_t d = 0; d < b->deltas; d++)
-		b->weights[d] = 600;
 	return 0;
 }
 
 int
 main(int argc, char **argv)
 {
-	struct bench b = {.deltas = DELTAS, .elements = ELEMENTS, .threads = 1};
+	struct bench b = {.deltas = DELTAS,
+	    .elements = ELEMENTS,
+	    .threads = 1,
+	    .job.aggregate = {.optimizer = "sgd", .rate = 1}};
 	int rc = 1;
 
 	if (argc == 3) {
@@ -535,8 +496,8 @@ main(int argc, char **argv)
 			fprintf(stderr, "bench_fold: failed\n");
 	}
 	free(b.data);
-	free(b.update);
-	free(b.centre);
-	free(b.weights);
+	free(b.model);
+	free(b.state);
+	tensor_table_deinit(&b.table);
 	return rc;
 }
