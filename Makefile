@@ -40,16 +40,17 @@ LIBS_DATA   = $(eval LIBS_DATA := $(call pc,zlib,-lz))$(LIBS_DATA)
 LIBS_IMAGE  = $(eval LIBS_IMAGE := $(call pc,libpng libjpeg,-lpng -ljpeg))$(LIBS_IMAGE)
 LIBS_BLAS   = $(eval LIBS_BLAS := $(call pc,openblas,-lopenblas))$(LIBS_BLAS)
 LIBS_CURL   = $(eval LIBS_CURL := $(call pc,libcurl,-lcurl))$(LIBS_CURL)
-LIBS_INI    = $(eval LIBS_INI := $(call pc,inih,-linih))$(LIBS_INI)
 LIBS_SANDBOX = $(eval LIBS_SANDBOX := $(call pc,libseccomp,-lseccomp))$(LIBS_SANDBOX)
 LIBS_DAEMON = $(eval LIBS_DAEMON := $(call pc,sqlite3,-lsqlite3) -lhttp_parser)$(LIBS_DAEMON)
-LIBS_ALL    = $(LIBS_DAEMON) $(LIBS_INI) $(LIBS_SANDBOX) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_IMAGE) $(LIBS_DATA) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread
+LIBS_ALL    = $(LIBS_DAEMON) $(LIBS_SANDBOX) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_IMAGE) $(LIBS_DATA) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread
 
 DEPS     := gcc libc6-dev pkg-config libmbedtls-dev libssl-dev libcurl4-openssl-dev libcjson-dev libopenblas-dev \
-            libsqlite3-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libhttp-parser-dev libinih-dev libseccomp-dev libcmocka-dev curl openssl python3 python3-numpy \
+            libsqlite3-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libhttp-parser-dev libseccomp-dev libcmocka-dev curl openssl python3 python3-numpy \
             iproute2 procps sslscan
 DEPS_DEV := ccache clang clang-format clang-tidy cppcheck libclang-rt-dev lld llvm systemd valgrind git nginx-light faketime openmpi-bin python3-mpi4py python3-venv \
             scdoc mandoc zsh
+# What older versions need, which .ci/run builds.
+DEPS_DEV += libinih-dev
 
 .PHONY: all check unit e2e replay demo lint bench fuzz torture install clean deps deps-dev
 all: $(BUILD)/rivuletd $(BUILD)/rivulet $(BUILD)/librivulet.a $(BUILD)/librivulet.so examples
@@ -66,7 +67,7 @@ $(BUILD)/librv_%.a:
 MADE   := $(strip CC=$(CC) CRYPTO=$(CRYPTO) $(if $(SAN),SAN=$(SAN)) $(if $(FAULTS),FAULTS=1))
 BEFORE := $(shell cat $(BUILD)/made 2>/dev/null)
 # Looked for once: without the packages the first of a hundred compiler errors would be all there is to go by.
-HEADERS := mbedtls/ssl.h curl/curl.h cjson/cJSON.h cblas.h sqlite3.h zlib.h png.h jpeglib.h http_parser.h ini.h seccomp.h $(if $(filter openssl,$(CRYPTO)),openssl/ssl.h)
+HEADERS := mbedtls/ssl.h curl/curl.h cjson/cJSON.h cblas.h sqlite3.h zlib.h png.h jpeglib.h http_parser.h seccomp.h $(if $(filter openssl,$(CRYPTO)),openssl/ssl.h)
 ifeq ($(BEFORE),)
 $(BUILD)/made:
 	@mkdir -p $(@D)
@@ -106,12 +107,12 @@ $(BUILD)/base/core/version.o: EXTRA = -DVERSION_BUILD="\"$$(cat $(BUILD)/version
 stack = $(foreach d,$(1),$(foreach r,$(call reverse,$(call rooms,$d)),$(call archive,$r)))
 link  = $(if $(V),,@echo "LINK  $@";) $(CC) $(SANF) $(LINK) $(LDFLAGS) $(1) -o $@
 $(BUILD)/rivuletd: $(BUILD)/daemon/program/main.o $(call stack,daemon round aggregator model data/files wire crypto base)
-	$(call link,$^ $(LIBS_DAEMON) $(LIBS_INI) $(LIBS_BLAS) $(LIBS_DATA) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread)
+	$(call link,$^ $(LIBS_DAEMON) $(LIBS_BLAS) $(LIBS_DATA) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread)
 $(BUILD)/rivulet: $(BUILD)/command/main.o $(call stack,command lab client round aggregator training model data wire crypto base)
-	$(call link,$^ $(LIBS_INI) $(LIBS_SANDBOX) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_IMAGE) $(LIBS_DATA) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread)
+	$(call link,$^ $(LIBS_SANDBOX) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_IMAGE) $(LIBS_DATA) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread)
 
 # librivulet and what lies below. "q": two rooms may have files of one name.
-LIBS_DEVICE = $(LIBS_INI) $(LIBS_SANDBOX) $(LIBS_CURL) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread
+LIBS_DEVICE = $(LIBS_SANDBOX) $(LIBS_CURL) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread
 $(BUILD)/librivulet.a: $(foreach d,$(DEVICE) wire crypto base,$(foreach r,$(call rooms,$d),$(call objs,$r)))
 	$(Q)rm -f $@ && $(AR) qcs $@ $^
 # The same as a shared library. Its number changes when a program built for an older one would no longer work with it.

@@ -184,3 +184,13 @@ bytes_grow(void *items, size_t count, size_t *room, size_t size)
 		*room = more;
 	return grown;
 }
+
+size_t
+bytes_trim(const char **at, const char *end)
+{
+	while (*at < end && (**at == ' ' || **at == '\t'))
+		++*at;
+	while (end > *at && (end[-1] == ' ' || end[-1] == '\t'))
+		end--;
+	return (size_t)(end - *at);
+}

@@ -45,5 +45,7 @@ size_t bytes_place(const void *items, size_t count, size_t size, const void *key
 /* The allocated `items`, or NULL, with room for one more than `count` of `size` bytes each; *room is how many there is room for. NULL without
  * memory: the items are then where they were. */
 void *bytes_grow(void *items, size_t count, size_t *room, size_t size);
+/* Takes blanks and tabs from both ends of a text that ends before `end`: *at moves on, and the length of what is left is returned. */
+size_t bytes_trim(const char **at, const char *end);
 
 #endif

@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <ini.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -10,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bytes.h"
 #include "file.h"
 #include "ini_unknown.h"
 #include "num.h"
@@ -37,8 +37,6 @@ struct reader {
 	bool lost; /* behind a wrong head: its keys belong to nothing */
 	const char *file;
 	int line;
-	const char *text; /* the line libinih gets next */
-	size_t len;
 	enum err e; /* the first error stays */
 	struct why *why;
 };
@@ -287,10 +285,7 @@ find_section(struct reader *r, const char *head)
 	unknown_section(r, head);
 }
 
-/*
- * libinih cuts section names at 49 bytes, ignores what follows the bracket and is silent about sections without keys, so the heads
- * are read here. line starts with a bracket.
- */
+/* line starts with a bracket. */
 static void
 read_head(struct reader *r, const char *line, size_t len)
 {
@@ -352,25 +347,21 @@ set_key(struct reader *r, const struct ini_key *k, const char *value)
 		note_place(r, field, k->name);
 }
 
-static int
-on_key(void *context, const char *section, const char *name, const char *value)
+static void
+take_pair(struct reader *r, const char *name, const char *value)
 {
-	struct reader *r = context;
-
-	(void)section;
 	if (!r->now) {
 		if (!r->lost)
 			complain(r, NULL, name, "stands before any [section]");
-		return 1;
+		return;
 	}
 	for (const struct ini_key *k = r->now->section->keys; k->name; k++) {
 		if (strcmp(k->name, name) == 0) {
 			set_key(r, k, value);
-			return 1;
+			return;
 		}
 	}
 	unknown_key(r, name);
-	return 1;
 }
 
 /* --- lines and files */
@@ -384,50 +375,53 @@ has_control(const char *s, size_t len)
 	return false;
 }
 
-/* Gives libinih the one line; a line that does not fit fails, because libinih would cut it or split it in two. */
-static char *
-give_line(char *out, int room, void *context)
+/* The bytes before one of these, or before a comment: a semicolon behind a blank. */
+static size_t
+span(const char *s, size_t len, const char *ends)
 {
-	struct reader *r = context;
-	const char *text = r->text;
+	size_t n = 0;
+	bool blank = false;
 
-	r->text = NULL;
-	if (!text)
-		return NULL;
-	if (room < 2 || r->len > (size_t)room - 2) {
-		complain(r, NULL, NULL, "the line is longer than %d bytes", room - 2);
-		return NULL;
+	while (n < len && !strchr(ends, s[n]) && !(blank && s[n] == ';')) {
+		blank = s[n] == ' ' || s[n] == '\t';
+		n++;
 	}
-	memcpy(out, text, r->len);
-	memcpy(out + r->len, "\n", 2);
-	return out;
+	return n;
 }
 
-/* Leading blanks go: libinih would take an indented line for more of the value before. */
+/* "key = value" or "key: value"; line holds no zero. */
+static void
+read_pair(struct reader *r, const char *line, size_t len)
+{
+	char name[INI_LINE_MAX + 1], value[INI_LINE_MAX + 1];
+	size_t n = span(line, len, "=:");
+
+	if (n == len || line[n] == ';') {
+		complain(r, NULL, NULL, "neither a [section] nor \"key = value\" nor a comment");
+		return;
+	}
+	const char *v = line + n + 1, *end = v + span(v, len - n - 1, "");
+	size_t name_len = bytes_trim(&line, line + n), value_len = bytes_trim(&v, end);
+	snprintf(name, sizeof(name), "%.*s", (int)name_len, line);
+	snprintf(value, sizeof(value), "%.*s", (int)value_len, v);
+	take_pair(r, name, value);
+}
+
 static void
 read_line(struct reader *r, const char *s, const char *end)
 {
-	while (end > s && (end[-1] == ' ' || end[-1] == '\t'))
-		end--;
-	while (s < end && (*s == ' ' || *s == '\t'))
-		s++;
-	r->text = s;
-	r->len = (size_t)(end - s);
-	if (has_control(s, r->len)) {
+	size_t len = bytes_trim(&s, end);
+
+	if (has_control(s, len))
 		complain(r, NULL, NULL, "the line holds a control character");
-	} else if (text_file_mark(s, r->len)) {
-		/* As its input begins with each line, libinih would pass over the mark and over a section's head behind it. */
+	else if (text_file_mark(s, len))
 		complain(r, NULL, NULL, "a byte order mark stands inside the file");
-	} else if (s < end && *s == '[') {
-		read_head(r, s, r->len);
-	} else {
-		int rc = ini_parse_stream(give_line, r, on_key, r);
-		if (rc < 0 && !r->e)
-			r->e = err_set(r->why, ERR_NOMEM, "no memory to read %s", r->file);
-		else if (rc > 0)
-			complain(
-			    r, NULL, NULL, "neither a [section] nor \"key = value\" nor a comment");
-	}
+	else if (len > 0 && *s == '[')
+		read_head(r, s, len);
+	else if (len > INI_LINE_MAX)
+		complain(r, NULL, NULL, "the line is longer than %d bytes", INI_LINE_MAX);
+	else if (len > 0 && *s != ';' && *s != '#')
+		read_pair(r, s, len);
 }
 
 static void

@@ -1,5 +1,5 @@
-#ifndef RIVULET_INI_H
-#define RIVULET_INI_H /* INI_H is that of libinih */
+#ifndef INI_H
+#define INI_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -9,9 +9,11 @@
 struct buf;
 
 /*
- * Settings from INI files by a table of sections and keys; the only user of libinih. FILE is read first, then FILE.d/[!.]*.conf in
- * the order of their names; a later file's value replaces an earlier one's, and a key that may be given many times adds up. A file
- * has at most 1 MiB and a line 198 bytes, which is libinih's limit.
+ * Settings from INI files by a table of sections and keys. FILE is read first, then FILE.d/[!.]*.conf in the order of their names; a
+ * later file's value replaces an earlier one's, and a key that may be given many times adds up. A file has at most 1 MiB.
+ *
+ * A line is empty, a comment (it begins with ";" or "#"), [section], "key = value" or "key: value". Blanks around a line, a key and a value
+ * are no part of them, and neither is what follows a blank and a ";". A value ends with its line.
  *
  * An unknown section or key (where it belongs is said, or the nearest known one is guessed), a key given twice in one file or a value that its setter refuses is
  * ERR_INVALID with "FILE:LINE: [section] key: what is wrong" in `why`; the first mistake is the one named. A key that was removed is
@@ -19,6 +21,7 @@ struct buf;
  */
 #define INI_WARNINGS_MAX 8
 #define INI_PLACE_MAX 320
+#define INI_LINE_MAX 8192 /* bytes of a line, without blanks around it */
 
 struct ini_key {
 	const char *name; /* NULL ends a table of at most 64 */

@@ -6,7 +6,7 @@
  * Whose jobs may use a data set or a trainer: lists of patterns of job names or ids, separated by commas or spaces,
  * '*' matching any run of characters. Deny wins; an empty allow list admits all.
  */
-#define GATE_TEXT_MAX 200
+#define GATE_TEXT_MAX 1024
 
 struct gate {
 	char allow[GATE_TEXT_MAX];

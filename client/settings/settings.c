@@ -68,7 +68,7 @@ static enum err
 set_urls(const struct ini_key *k, void *field, const char *value, struct why *why)
 {
 	struct settings *s = (struct settings *)(void *)((char *)field - k->offset);
-	char word[SETTINGS_TEXT_MAX];
+	char word[2 * ADDRESS_MAX];
 
 	if (!*value)
 		return err_set(why, ERR_INVALID, "has no value");
@@ -76,6 +76,8 @@ set_urls(const struct ini_key *k, void *field, const char *value, struct why *wh
 		size_t len = strcspn(p, ", \t");
 		if (s->url_count == SETTINGS_URLS_MAX)
 			return err_set(why, ERR_LIMIT, "more than %d addresses", SETTINGS_URLS_MAX);
+		if (len >= sizeof(word))
+			return err_set(why, ERR_LIMIT, "address too long");
 		snprintf(word, sizeof(word), "%.*s", (int)len, p);
 		enum err e = address_normalise(s->urls[s->url_count], word, why);
 		if (e)

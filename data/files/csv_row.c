@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "csv_field.h"
+#include "data_source.h"
 #include "num.h"
 
 #define COLUMNS_MAX (1u << 20)
-#define NAME_MAX_BYTES 256
 
 static bool
 blank(const char *text)
@@ -196,7 +196,7 @@ no_column(const struct csv_row *c, const char *name, const char *what)
 static enum err
 list_features(struct csv_row *c, const char *columns)
 {
-	char name[NAME_MAX_BYTES];
+	char name[DATA_SOURCE_TEXT];
 	size_t n = data_source_names(columns, 0, NULL, 0);
 
 	if (n > c->columns)

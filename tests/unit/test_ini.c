@@ -169,7 +169,7 @@ static const struct {
     {"[stall a]\nkind = flowers\n[stall a]\n", "f:3: [stall a]: given twice", NULL},
     {"[stall a]\n[stall b]\n[stall c]\n", "f:3: [stall c]: no more stalls", NULL},
     {"name = x\n", "f:1: name: stands before any [section]", NULL},
-    /* One file behind another: libinih would pass over the mark, and over the section behind it. */
+    /* One file behind another. */
     {"[shop]\n\xef\xbb\xbf[stall a]\n", "f:2: a byte order mark stands inside the file", NULL},
     {"\xef\xbb\xbf\xef\xbb\xbf[shop]\n", "f:1: a byte order mark stands inside the file", NULL},
     {"\xff\xfe[",
@@ -191,6 +191,155 @@ test_mistakes(void **state)
 		assert_string_equal(why.text, mistakes[i].dotted);
 		ini.dotted = false;
 	}
+}
+
+/* What stands in the first line behind [shop], and what is read of it: name, town, days, size, open, the stall's name and colour; each
+ * mistake. */
+/* clang-format off */
+static const struct {
+	const char *text, *read;
+} lines[] = {
+    {"name = a", "a//Mo/10//"},
+    {"name=a", "a//Mo/10//"},
+    {"name : a", "a//Mo/10//"},
+    {"name = a:b", "a:b//Mo/10//"},
+    {"name : a=b", "a=b//Mo/10//"},
+    {"name == a", "= a//Mo/10//"},
+    {"name =\ta", "a//Mo/10//"},
+    {"name\t=\ta\t", "a//Mo/10//"},
+    {"\tname = a  ", "a//Mo/10//"},
+    {"name = a ; comment", "a//Mo/10//"},
+    {"name = a\t;comment", "a//Mo/10//"},
+    {"name = a;b", "a;b//Mo/10//"},
+    {"name = a ;b ;c", "a//Mo/10//"},
+    {"name = a # b", "a # b//Mo/10//"},
+    {"name = ;c", "//Mo/10//"},
+    {"name =;c", ";c//Mo/10//"},
+    {"name = # c", "# c//Mo/10//"},
+    {"name = \"a ; b\"", "\"a//Mo/10//"},
+    {"name = 'a'", "corner//Mo/10//f:2: [shop] name: 'a' stands in quotes: leave them out\n"},
+    {"name = \"a\"", "corner//Mo/10//f:2: [shop] name: \"a\" stands in quotes: leave them out\n"},
+    {"name = 'a", "'a//Mo/10//"},
+    {"name = a\\", "a\\//Mo/10//"},
+    {"name = \303\244 \303\266", "\303\244 \303\266//Mo/10//"},
+    {"name = a\205", "a\205//Mo/10//"},
+    {"name = [a]", "[a]//Mo/10//"},
+    {"name =", "//Mo/10//"},
+    {"name = \t", "//Mo/10//"},
+    {";", "corner//Mo/10//"},
+    {"# name = b", "corner//Mo/10//"},
+    {"  ; name = b", "corner//Mo/10//"},
+    {"\t# name = b", "corner//Mo/10//"},
+    {"name", "corner//Mo/10//f:2: neither a [section] nor \"key = value\" nor a comment\n"},
+    {"name ; = b", "corner//Mo/10//f:2: neither a [section] nor \"key = value\" nor a comment\n"},
+    {"name ;= b", "corner//Mo/10//f:2: neither a [section] nor \"key = value\" nor a comment\n"},
+    {"na;me = b", "corner//Mo/10//f:2: [shop] na;me: unknown key (did you mean name?)\n"},
+    {"na ;me = b", "corner//Mo/10//f:2: neither a [section] nor \"key = value\" nor a comment\n"},
+    {"name;=b", "corner//Mo/10//f:2: [shop] name;: unknown key (did you mean name?)\n"},
+    {": x", "corner//Mo/10//f:2: [shop] : unknown key\n"},
+    {"=", "corner//Mo/10//f:2: [shop] : unknown key\n"},
+    {"name a = b", "corner//Mo/10//f:2: [shop] name a: unknown key (did you mean name?)\n"},
+    {"Name = a", "corner//Mo/10//f:2: [shop] Name: unknown key (did you mean name?)\n"},
+    {"name = a\n  b", "a//Mo/10//f:3: neither a [section] nor \"key = value\" nor a comment\n"},
+    {"name = a\n  town = b", "a/b/Mo/10//"},
+    {"name = a\n\ttown : b\n", "a/b/Mo/10//"},
+    {"name = a\n ; no\n town = b", "a/b/Mo/10//"},
+    {"name = a\r\ntown = b\r\n", "a/b/Mo/10//"},
+    {"name = a\rtown = b", "a/b/Mo/10//"},
+    {"name = a\013b", "corner//Mo/10//f:2: the line holds a control character\n"},
+    {"name\177= a", "corner//Mo/10//f:2: the line holds a control character\n"},
+    {"xabcdefghijabcdefghijabcdefghijabcdefghijabcdefghij = a", "corner//Mo/10//f:2: [shop] xabcdefghijabcdefghijabcdefghijabcdefghi: unknown key\n"},
+    {"nameabcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabcdefghij : a", "corner//Mo/10//f:2: [shop] nameabcdefghijabcdefghijabcdefghijabcdef: unknown key\n"},
+    {"name = a\ntown = b ; c\n[shop]\nday = Mo", "a/b/Mo/10//"},
+    {"[shop] ; comment\nname = a", "a//Mo/10//"},
+    {"[shop]\t;\nname = a", "a//Mo/10//"},
+    {"[shop];\nname = a", "a//Mo/10//"},
+    {"[shop]x\nname = a", "corner//Mo/10//f:2: something follows the section's bracket\n"},
+    {"[shop] name = a", "corner//Mo/10//f:2: something follows the section's bracket\n"},
+    {"[shop\nname = a", "corner//Mo/10//f:2: not a [section]\n"},
+    {"[ shop]\nname = a", "corner//Mo/10//f:2: [ shop]: unknown section\n"},
+    {"[shop ]\nname = a", "corner//Mo/10//f:2: [shop ]: unknown section (did you mean [shop]?)\n"},
+    {"[]\nname = a", "corner//Mo/10//f:2: []: unknown section\n"},
+    {"[shop]]\nname = a", "corner//Mo/10//f:2: something follows the section's bracket\n"},
+    {"  [shop]\n  name = a", "a//Mo/10//"},
+    {"[stall  s]\nkind = flowers", "corner//Mo/10/sred/"},
+    {"[stall s ]\nkind = flowers", "corner//Mo/10/s red/"},
+    {"[stall]\nkind = flowers", "corner//Mo/10//f:2: [stall]: unknown section (did you mean [stall NAME]?)\n"},
+    {"[stall a]b]\nkind = flowers", "corner//Mo/10//f:2: something follows the section's bracket\n"},
+    {"[stall a;b]\nkind = flowers\ncolour = x ; y", "corner//Mo/10/a;bx/"},
+    {"[Shop]\nname = a", "corner//Mo/10//f:2: [Shop]: unknown section (did you mean [shop]?)\n"},
+    {"\357\273\277name = a", "corner//Mo/10//f:2: a byte order mark stands inside the file\n"},
+    {"\357\273\277", "corner//Mo/10//f:2: a byte order mark stands inside the file\n"},
+    {"name = \357\273\277a", "\357\273\277a//Mo/10//"},
+    {"name = a\n\357\273\277town = b", "a//Mo/10//f:3: a byte order mark stands inside the file\n"},
+    {"name = a\n \357\273\277[shop]", "a//Mo/10//f:3: a byte order mark stands inside the file\n"},
+    {"owner = x ; y", "corner//Mo/10//"},
+    {"open = yes ; no", "corner//Mo/11//"},
+    {"size = large # no", "corner//Mo/10//f:2: [shop] size: \"large # no\" is not small, medium or large\n"},
+};
+/* clang-format on */
+
+static char told[512];
+
+static void
+tell(void *context, const char *text)
+{
+	(void)context;
+	strcat(told, text);
+	strcat(told, "\n");
+}
+
+static void
+test_lines(void **state)
+{
+	struct ini_notes notes = {.mistake = tell};
+	char text[256], read[1024];
+
+	(void)state;
+	ini.notes = &notes;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		told[0] = '\0';
+		snprintf(text, sizeof(text), "[shop]\n%s\n", lines[i].text);
+		enum err e = parse(text);
+		assert_int_equal(e, *told ? ERR_INVALID : ERR_OK);
+		snprintf(read, sizeof(read), "%s/%s/%s/%d%d/%s%s/%s", shop.name, shop.town,
+		    shop.days, shop.size, shop.open, shop.stalls[0].name, shop.stalls[0].colour,
+		    told);
+		assert_string_equal(read, lines[i].read);
+		ini_notes_deinit(&notes);
+	}
+	ini.notes = NULL;
+}
+
+/* A line as long as may be, whatever is long in it, and one byte more. */
+static void
+test_long_lines(void **state)
+{
+	static const struct {
+		const char *begin, *end, *why;
+	} rows[] = {
+	    {";", "", ""},
+	    {"name = x ; ", "", ""},
+	    {"name = x ; ", "y", ""},
+	    {"town = ", "", "f:2: [shop] town: too long"},
+	    {"", "= x", "f:2: [shop] 0000000000000000000000000000000000000000: unknown key"},
+	};
+	char *text = malloc(2 * INI_LINE_MAX);
+
+	(void)state;
+	assert_non_null(text);
+	for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *begin = rows[i / 2].begin, *end = rows[i / 2].end;
+		size_t n = INI_LINE_MAX - strlen(begin) - strlen(end) + i % 2;
+		memset(text, '0', 2 * INI_LINE_MAX);
+		size_t at = (size_t)sprintf(text, "[shop]\n\t%s", begin);
+		text[at] = '0';
+		sprintf(text + at + n, "%s  \n", end);
+		assert_int_equal(parse(text), i % 2 || *rows[i / 2].why ? ERR_INVALID : ERR_OK);
+		assert_string_equal(
+		    why.text, i % 2 ? "f:2: the line is longer than 8192 bytes" : rows[i / 2].why);
+	}
+	free(text);
 }
 
 /* A key that was removed is a warning, whatever its value and however often. */
@@ -364,16 +513,6 @@ test_many_files(void **state)
 
 /* --- all mistakes, and places */
 
-static char told[512];
-
-static void
-tell(void *context, const char *text)
-{
-	(void)context;
-	strcat(told, text);
-	strcat(told, "\n");
-}
-
 static void
 test_every_mistake(void **state)
 {
@@ -444,6 +583,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_values),
 	    cmocka_unit_test(test_mistakes),
+	    cmocka_unit_test(test_lines),
+	    cmocka_unit_test(test_long_lines),
 	    cmocka_unit_test(test_removed),
 	    cmocka_unit_test(test_guess),
 	    cmocka_unit_test(test_order),

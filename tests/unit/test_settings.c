@@ -248,17 +248,34 @@ test_partitions(void **state)
 	}
 }
 
+/* Addresses, programs and paths of people are longer than a line of the first versions could be. */
 static void
 test_long_and_zero(void **state)
 {
-	char text[400] = "[device]\nthreads = ";
+	static const char where[] = "device.conf:2: ";
+	static char text[2 * INI_LINE_MAX], exec[800];
 	struct settings *s = NULL;
-	struct why why;
+	struct why why = {""};
 
 	(void)state;
-	memset(text + strlen(text), '1', 300);
+	memset(exec, 'x', sizeof(exec) - 1);
+	snprintf(text, sizeof(text), "[trainer t]\nexec = /%s\n", exec);
+	s = parse(text, &why);
+	assert_non_null(s);
+	assert_string_equal(s->trainers[0].exec + 1, exec);
+	settings_free(s);
+	for (int n = 250; n < 800; n += 50) {
+		snprintf(text, sizeof(text), "[coordinator]\nurl = a, https://a%.*s\n", n, exec);
+		assert_int_equal(
+		    settings_parse(&s, "device.conf", text, strlen(text), &why) == ERR_OK, n < 255);
+		if (n < 255)
+			settings_free(s);
+		else
+			assert_memory_equal(why.text, where, strlen(where));
+	}
+	snprintf(text, sizeof(text), "[device]\nthreads = %0*d", INI_LINE_MAX, 0);
 	assert_int_equal(settings_parse(&s, "device.conf", text, strlen(text), &why), ERR_INVALID);
-	assert_non_null(strstr(why.text, "device.conf:2: the line is longer than"));
+	assert_string_equal(why.text, "device.conf:2: the line is longer than 8192 bytes");
 	assert_int_equal(settings_parse(&s, "device.conf", "[device]\0\n", 10, &why), ERR_INVALID);
 	assert_non_null(strstr(why.text, "device.conf:1: the line holds a control character"));
 }

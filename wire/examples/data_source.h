@@ -8,7 +8,7 @@
  * Where examples lie on the disk: the keys of [data NAME] that a coordinator and a device have in common, so that both know the same
  * words. docs/devices.md lists them; data/ reads the files.
  */
-#define DATA_SOURCE_TEXT 200 /* a line of settings has 198 bytes */
+#define DATA_SOURCE_TEXT 1024
 #define DATA_SOURCE_WINDOW 64
 #define DATA_SOURCE_WINDOW_MAX 65536
 
