@@ -41,16 +41,16 @@ LIBS_IMAGE  = $(eval LIBS_IMAGE := $(call pc,libpng libjpeg,-lpng -ljpeg))$(LIBS
 LIBS_BLAS   = $(eval LIBS_BLAS := $(call pc,openblas,-lopenblas))$(LIBS_BLAS)
 LIBS_CURL   = $(eval LIBS_CURL := $(call pc,libcurl,-lcurl))$(LIBS_CURL)
 LIBS_SANDBOX = $(eval LIBS_SANDBOX := $(call pc,libseccomp,-lseccomp))$(LIBS_SANDBOX)
-LIBS_DAEMON = $(eval LIBS_DAEMON := $(call pc,sqlite3,-lsqlite3) -lhttp_parser)$(LIBS_DAEMON)
+LIBS_DAEMON = $(eval LIBS_DAEMON := $(call pc,sqlite3,-lsqlite3))$(LIBS_DAEMON)
 LIBS_ALL    = $(LIBS_DAEMON) $(LIBS_SANDBOX) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_IMAGE) $(LIBS_DATA) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread
 
 DEPS     := gcc libc6-dev pkg-config libmbedtls-dev libssl-dev libcurl4-openssl-dev libcjson-dev libopenblas-dev \
-            libsqlite3-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libhttp-parser-dev libseccomp-dev libcmocka-dev curl openssl python3 python3-numpy \
+            libsqlite3-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libseccomp-dev libcmocka-dev curl openssl python3 python3-numpy \
             iproute2 procps sslscan
 DEPS_DEV := ccache clang clang-format clang-tidy cppcheck libclang-rt-dev lld llvm systemd valgrind git nginx-light faketime openmpi-bin python3-mpi4py python3-venv \
             scdoc mandoc zsh
 # What older versions need, which .ci/run builds.
-DEPS_DEV += libinih-dev
+DEPS_DEV += libhttp-parser-dev libinih-dev
 
 .PHONY: all check unit e2e replay demo lint bench fuzz torture install clean deps deps-dev
 all: $(BUILD)/rivuletd $(BUILD)/rivulet $(BUILD)/librivulet.a $(BUILD)/librivulet.so examples
@@ -67,7 +67,7 @@ $(BUILD)/librv_%.a:
 MADE   := $(strip CC=$(CC) CRYPTO=$(CRYPTO) $(if $(SAN),SAN=$(SAN)) $(if $(FAULTS),FAULTS=1))
 BEFORE := $(shell cat $(BUILD)/made 2>/dev/null)
 # Looked for once: without the packages the first of a hundred compiler errors would be all there is to go by.
-HEADERS := mbedtls/ssl.h curl/curl.h cjson/cJSON.h cblas.h sqlite3.h zlib.h png.h jpeglib.h http_parser.h seccomp.h $(if $(filter openssl,$(CRYPTO)),openssl/ssl.h)
+HEADERS := mbedtls/ssl.h curl/curl.h cjson/cJSON.h cblas.h sqlite3.h zlib.h png.h jpeglib.h seccomp.h $(if $(filter openssl,$(CRYPTO)),openssl/ssl.h)
 ifeq ($(BEFORE),)
 $(BUILD)/made:
 	@mkdir -p $(@D)

@@ -9,10 +9,12 @@
 struct buf;
 
 /*
- * HTTP/1.1 heads: from bytes to a request, from a response to bytes. The only user of http-parser, which sees a header
- * block only after the raw check: http-parser alone takes bare LF, space before the colon, folded lines, HTTP/9.9,
- * a missing Host and bytes above 0x7f in the path. Bodies are the connection's business. No I/O.
+ * HTTP/1.1 heads: from bytes to a request, from a response to bytes. The reader (RFC 9112) is strict: each line ends in CRLF, and there are no
+ * folded lines, no space before a colon, no other version, no escapes and no bytes outside ASCII in the path, no Transfer-Encoding and no
+ * upgrade; Host and what else decides something comes once. Bodies are the connection's business. No I/O.
  */
+#define HTTP_HEAD_MAX \
+	(80u << 10) /* bytes of a header block; header_bytes of the settings is less */
 #define HTTP_PATH_MAX 1024
 #define HTTP_VALUE_MAX 24576 /* the longest header value kept (a report in base64) */
 
@@ -25,7 +27,6 @@ struct http_request {
 	char query[HTTP_PATH_MAX]; /* without '?', "" if none */
 	bool has_length;
 	uint64_t length;
-	bool chunked; /* any Transfer-Encoding */
 	bool expect_continue;
 	bool keep_alive;
 	char authorization[256];
@@ -47,6 +48,8 @@ ERR_MUST_USE enum err http_request_parse(
     struct http_request *out, const char *head, size_t len, unsigned *status, struct why *why);
 void http_request_deinit(struct http_request *r);
 const char *http_verb_name(enum http_verb m);
+/* The method of this name, which is not ended by a zero; VERB_OTHER is one without a handler, and false: it is no method. */
+bool http_verb_find(enum http_verb *out, const char *word, size_t len);
 const char *http_reason(unsigned status);
 /* Value of `name` in the query "a=1&b=2"; false if absent. One longer than room gives "", which is no number and no word. */
 bool http_query(const struct http_request *r, const char *name, char *out, size_t room);

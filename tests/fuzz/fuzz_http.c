@@ -79,7 +79,7 @@ parse(const uint8_t *data, size_t len)
 	if (e) {
 		require(e == ERR_INVALID && status >= 400 && status < 600 && why.text[0]);
 	} else {
-		require(!r.chunked && r.length < UINT64_C(1000000000000000000));
+		require(r.length < UINT64_C(1000000000000000000));
 		require(r.has_length || r.length == 0);
 		check_target(&r);
 		check_route(&r);

@@ -11,6 +11,7 @@
 
 #include "buf.h"
 #include "http.h"
+#include "problem.h"
 
 static void
 query(const char *text, const char *name, const char *want)
@@ -82,6 +83,15 @@ response_heads(void **state)
 }
 
 static void
+each_problem_has_a_reason(void **state)
+{
+	(void)state;
+	for (unsigned p = PROBLEM_NONE; p <= PROBLEM_UNKNOWN; p++)
+		if (*http_reason(problem_status(p)) == '<')
+			fail_msg("%u", problem_status(p));
+}
+
+static void
 response_without_room(void **state)
 {
 	struct buf b;
@@ -99,6 +109,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(queries),
 	    cmocka_unit_test(response_heads),
+	    cmocka_unit_test(each_problem_has_a_reason),
 	    cmocka_unit_test(response_without_room),
 	};
 
