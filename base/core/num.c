@@ -24,6 +24,34 @@ num_u64(const char *text, uint64_t max, uint64_t *out)
 }
 
 bool
+num_short(const char *text, size_t len, double *out)
+{
+	static const double powers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10,
+	    1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+	const char *p = text, *end = text + len, *point = NULL;
+	bool negative = len > 0 && *p == '-';
+	uint64_t digits = 0;
+
+	if (negative || (len > 0 && *p == '+'))
+		p++;
+	const char *from = p;
+	for (; p < end && digits >> 53 == 0; p++) {
+		if (*p >= '0' && *p <= '9')
+			digits = digits * 10 + (uint64_t)(*p - '0');
+		else if (*p == '.' && !point)
+			point = p;
+		else
+			break;
+	}
+	size_t behind = point ? (size_t)(p - point) - 1 : 0;
+	if (p < end || digits >> 53 || p - from == (point != NULL) || behind > 22)
+		return false;
+	double v = (double)digits / powers[behind];
+	*out = negative ? -v : v;
+	return true;
+}
+
+bool
 num_double(const char *text, double *out)
 {
 	char *end;

@@ -10,6 +10,9 @@
 bool num_u64(const char *text, uint64_t max, uint64_t *out);
 /* Whole text as a finite double, independent of the locale. */
 bool num_double(const char *text, double *out);
+/* [+-]digits[.digits] where the double nearest to it is one exact division away: whole digits below 2^53, and at most 22 of them behind the
+ * point. Nearly all numbers are such. */
+bool num_short(const char *text, size_t len, double *out);
 /* Bytes with an optional suffix K, M or G (powers of 1024). */
 bool num_bytes(const char *text, uint64_t *out);
 /* Seconds with an optional suffix s, m, h or d. */

@@ -143,6 +143,49 @@ test_syntax(void **state)
 	bad(ERR_INVALID, "{\0}\0", 4, "not JSON: this is UTF-16LE");
 }
 
+/* A word that no JSON has counts before words in the wrong order, and these before keys and numbers; of several such the outermost. */
+static void
+test_which_mistake(void **state)
+{
+	static const struct {
+		const char *text, *why;
+	} rows[] = {
+	    {"{a:1}", "not JSON at byte 2"},
+	    {"[1 2] \001", "not JSON at byte 7: unexpected character"},
+	    {"{\"1\":1,", "not JSON at byte 7"},
+	    {"[1,]", "not JSON at byte 3"},
+	    {"{\"a\":1,}", "not JSON at byte 8"},
+	    {"nul", "not JSON at byte 0"},
+	    {"[nulls]", "not JSON at byte 5"},
+	    {"\"\\x\"", "not JSON at byte 1"},
+	    {"\"ab\\ud800c\"", "not JSON at byte 3"},
+	    {"\"\\ude00\"", "not JSON at byte 1"},
+	    {"[1] 2", "not JSON at byte 4"},
+	    {"[\"\\x\", 01]", "not JSON at byte 8: malformed number"},
+	    {"{\"a\" 1}", "not JSON at byte 5"},
+	    {"{\"a\":1 \"b\":2}", "not JSON at byte 7"},
+	    {"[[[1}]", "not JSON at byte 4"},
+	    {"{\"a\":1,\"a\":1e999}", "JSON key \"a\" used twice"},
+	    {"[{\"b\":{\"z\":1,\"z\":2},\"a\":1,\"a\":2}]", "JSON key \"a\" used twice"},
+	    {"[1e999,{\"a\":1,\"a\":2}]", "JSON number out of range"},
+	    {"{\"k\":1,\"k\":2,\"c\":1,\"c\":2}", "JSON key \"c\" used twice"},
+	    {"{\"a\":1,\"a\":2} x", "not JSON at byte 14"},
+	    {"{\"a\\u0001\":1,\"a\\u0001\":2}", "JSON key \"a?\" used twice"},
+	    {"[1", "not JSON at byte 2"},
+	    {"{", "not JSON at byte 1"},
+	    {"  ", "not JSON at byte 2"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct json *v = NULL;
+		struct why why = {""};
+		assert_int_equal(
+		    parse_flush(&v, rows[i].text, strlen(rows[i].text), &why), ERR_INVALID);
+		assert_string_equal(why.text, rows[i].why);
+	}
+}
+
 static void
 test_numbers(void **state)
 {
@@ -457,6 +500,7 @@ main(void)
 	    cmocka_unit_test(test_kinds),
 	    cmocka_unit_test(test_absent),
 	    cmocka_unit_test(test_syntax),
+	    cmocka_unit_test(test_which_mistake),
 	    cmocka_unit_test(test_numbers),
 	    cmocka_unit_test(test_whole_numbers),
 	    cmocka_unit_test(test_strings),

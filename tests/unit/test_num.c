@@ -49,6 +49,33 @@ maximum_is_exact(void **state)
 	}
 }
 
+/* What it takes, it reads as num_double does, to the bit, and nothing behind the length. */
+static void
+short_doubles(void **state)
+{
+	static const char *const others[] = {"", "-", ".", "-.", "1e5", "1..2", "--1", " 1", "1 ",
+	    "9007199254740993", "0.12345678901234567", "1.00000000000000000000000"};
+	char text[40];
+	double v = 42, slow;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_false(num_short(others[i], strlen(others[i]), &v));
+	assert_true(v == 42);
+	assert_true(num_short("-0.5x", 4, &v) && v == -0.5);
+	for (unsigned i = 0; i < 20000; i++) {
+		unsigned long long whole =
+		    (unsigned long long)rand() * (unsigned)rand() % 90071992547;
+		snprintf(text, sizeof(text), "%s%llu.%0*d", i % 2 ? "-" : "",
+		    whole % (1 + i * 5000ull), (int)(i % 6), rand() % 10000);
+		assert_true(num_double(text, &slow));
+		if (num_short(text, strlen(text), &v))
+			assert_memory_equal(&v, &slow, sizeof(v));
+		else
+			assert_true(strlen(text) > 16);
+	}
+}
+
 static void
 doubles(void **state)
 {
@@ -173,6 +200,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(whole_numbers),
 	    cmocka_unit_test(maximum_is_exact),
+	    cmocka_unit_test(short_doubles),
 	    cmocka_unit_test(doubles),
 	    cmocka_unit_test(doubles_in_any_locale),
 	    cmocka_unit_test(byte_sizes),

@@ -13,55 +13,8 @@
 #define BAD (1 << 16)
 #define KIND_MASK 0xff
 #define PRINT_DEPTH_MAX (2 * JSON_DEPTH_MAX)
-static int
-compare_keys(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
 
-static enum err
-check_keys(const cJSON *object, struct why *why)
-{
-	size_t n = 0;
-
-	for (const cJSON *c = object->child; c; c = c->next)
-		n++;
-	if (n < 2)
-		return ERR_OK;
-	const char **keys = calloc(n, sizeof(*keys));
-	if (!keys)
-		return err_set(why, ERR_NOMEM, "out of memory");
-	n = 0;
-	for (const cJSON *c = object->child; c; c = c->next)
-		keys[n++] = c->string;
-	qsort(keys, n, sizeof(*keys), compare_keys);
-	size_t twice = 1;
-	while (twice < n && strcmp(keys[twice - 1], keys[twice]) != 0)
-		twice++;
-	enum err e = ERR_OK;
-	if (twice < n) {
-		char label[64];
-		json_scan_label(label, sizeof(label), keys[twice]);
-		e = err_set(why, ERR_INVALID, "JSON key \"%s\" used twice", label);
-	}
-	free(keys);
-	return e;
-}
-
-/* What only the tree shows: keys used twice and numbers that overflowed. Depth is bounded by the scan. */
-static enum err
-check_tree(const cJSON *v, struct why *why)
-{
-	enum err e = cJSON_IsObject(v) ? check_keys(v, why) : ERR_OK;
-
-	if (cJSON_IsNumber(v) && !isfinite(v->valuedouble))
-		e = err_set(why, ERR_INVALID, "JSON number out of range");
-	for (const cJSON *c = v->child; c && !e; c = c->next)
-		e = check_tree(c, why);
-	return e;
-}
-
-/* cJSON and printf take the decimal point from the thread's locale, which belongs to the program around us. */
+/* printf takes the decimal point from the thread's locale, which belongs to the program around us. */
 static locale_t
 enter_c_locale(locale_t *own)
 {
@@ -76,44 +29,6 @@ leave_c_locale(locale_t own, locale_t before)
 		return;
 	uselocale(before);
 	freelocale(own);
-}
-
-/* cJSON gets a copy with a zero after it: versions before 1.7.18 read past an unterminated input. */
-static enum err
-build(cJSON **out, const char *text, size_t len, struct why *why)
-{
-	const char *end = NULL;
-	locale_t own, before;
-	char *copy = malloc(len + 1);
-
-	if (!copy)
-		return err_set(why, ERR_NOMEM, "out of memory");
-	memcpy(copy, text, len);
-	copy[len] = '\0';
-	before = enter_c_locale(&own);
-	*out = cJSON_ParseWithLengthOpts(copy, len + 1, &end, 1);
-	leave_c_locale(own, before);
-	size_t at = end ? (size_t)(end - copy) : 0;
-	free(copy);
-	return *out ? ERR_OK : err_set(why, ERR_INVALID, "not JSON at byte %zu", at);
-}
-
-enum err
-json_parse(struct json **out, const char *text, size_t len, struct why *why)
-{
-	cJSON *tree = NULL;
-
-	*out = NULL;
-	enum err e = json_scan(text, len, why);
-	if (!e)
-		e = build(&tree, text, len, why);
-	if (!e)
-		e = check_tree(tree, why);
-	if (e)
-		cJSON_Delete(tree);
-	else
-		*out = (struct json *)tree;
-	return e;
 }
 
 void

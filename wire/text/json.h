@@ -9,7 +9,7 @@
 struct buf;
 
 /*
- * JSON values. The only place that knows cJSON. A tree has one owner, who frees its root; getters return
+ * JSON values. A tree has one owner, who frees its root; getters return
  * pointers that live as long as the tree. Integers are exact up to JSON_INT_MAX (RFC 7493: one
  * more, and a larger number in the text could round down to it). A tree takes up to 60 bytes per byte of text.
  */

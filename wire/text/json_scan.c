@@ -4,20 +4,8 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "text_file.h"
-
-/* cJSON reads a number through a buffer of 64 bytes and cuts what is longer. */
-#define NUMBER_TEXT_MAX 62
-
-struct scan {
-	const unsigned char *at, *end;
-	unsigned depth;
-	const char *why; /* NULL while all is well */
-	enum err err;
-};
-
 static void
-fail(struct scan *s, enum err e, const char *why)
+fail(struct json_scan *s, enum err e, const char *why)
 {
 	if (!s->why) {
 		s->why = why;
@@ -26,7 +14,7 @@ fail(struct scan *s, enum err e, const char *why)
 }
 
 static unsigned char
-peek(const struct scan *s, size_t ahead)
+peek(const struct json_scan *s, size_t ahead)
 {
 	return ahead < (size_t)(s->end - s->at) ? s->at[ahead] : 0;
 }
@@ -60,9 +48,9 @@ json_scan_utf8(const unsigned char *p, size_t left)
 	return n;
 }
 
-/* Steps over an escape. cJSON reads \u12g4 as \u0000, which would cut the string. */
+/* Steps over an escape. */
 static void
-scan_escape(struct scan *s)
+scan_escape(struct json_scan *s)
 {
 	size_t n = 0;
 
@@ -81,7 +69,7 @@ scan_escape(struct scan *s)
 
 /* Steps over one character of a string; the closing quote is not one. */
 static void
-scan_char(struct scan *s)
+scan_char(struct json_scan *s)
 {
 	size_t n = json_scan_utf8(s->at, (size_t)(s->end - s->at));
 
@@ -98,7 +86,7 @@ scan_char(struct scan *s)
 }
 
 static void
-scan_string(struct scan *s)
+scan_string(struct json_scan *s)
 {
 	s->at++;
 	while (!s->why && peek(s, 0) != '"')
@@ -113,7 +101,7 @@ digit(unsigned char c)
 }
 
 static size_t
-digits(const struct scan *s, size_t from)
+digits(const struct json_scan *s, size_t from)
 {
 	size_t n = 0;
 
@@ -124,7 +112,7 @@ digits(const struct scan *s, size_t from)
 
 /* RFC 8259 section 6; 0 if there is no number. */
 static size_t
-number_length(const struct scan *s)
+number_length(const struct json_scan *s)
 {
 	size_t n = peek(s, 0) == '-', more;
 
@@ -149,20 +137,20 @@ number_length(const struct scan *s)
 }
 
 static void
-scan_number(struct scan *s)
+scan_number(struct json_scan *s)
 {
 	size_t n = number_length(s);
 	unsigned char next = peek(s, n);
 
 	if (n == 0 || digit(next) || (next != 0 && strchr(".+-eE", next)))
 		fail(s, ERR_INVALID, "malformed number");
-	else if (n > NUMBER_TEXT_MAX)
+	else if (n > JSON_SCAN_NUMBER_MAX)
 		fail(s, ERR_INVALID, "number too long");
 	s->at += n;
 }
 
-static void
-scan_token(struct scan *s)
+void
+json_scan_word(struct json_scan *s)
 {
 	unsigned char c = *s->at;
 
@@ -186,38 +174,17 @@ scan_token(struct scan *s)
 	s->at++;
 }
 
-enum err
-json_scan(const char *text, size_t len, struct why *why)
-{
-	const unsigned char *start = (const unsigned char *)text;
-	struct scan s = {.at = start, .end = start + len};
-
-	struct why other;
-
-	if (len == 0)
-		return err_set(why, ERR_INVALID, "not JSON: empty");
-	if (text_file_mark(text, len))
-		return err_set(why, ERR_INVALID, "not JSON at byte 0: a byte order mark");
-	if (text_file_check(text, len, &other))
-		return err_set(why, ERR_INVALID, "not JSON: %s", other.text);
-	while (!s.why && s.at < s.end)
-		scan_token(&s);
-	if (!s.why)
-		return ERR_OK;
-	return err_set(why, s.err, "not JSON at byte %zu: %s", (size_t)(s.at - start), s.why);
-}
-
 size_t
 json_scan_values(const char *text, size_t len)
 {
 	const unsigned char *start = (const unsigned char *)text;
-	struct scan s = {.at = start, .end = start + len};
+	struct json_scan s = {.at = start, .end = start + len};
 	size_t n = 1;
 
 	/* Each but the first comes after one of these. */
 	while (!s.why && s.at < s.end) {
 		n += *s.at == ',' || *s.at == '[' || *s.at == '{';
-		scan_token(&s);
+		json_scan_word(&s);
 	}
 	return n;
 }

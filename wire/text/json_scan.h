@@ -5,11 +5,21 @@
 #include "err.h"
 
 /*
- * What cJSON lets through is refused by a scan before it: white space that is none, control bytes and invalid
- * UTF-8 in strings, \u0000, numbers such as 01 and -.5, nesting past JSON_DEPTH_MAX (ERR_LIMIT). The scan knows
- * words only; grammar is cJSON's. Reads nothing but the len bytes and allocates nothing.
+ * The words of a JSON text (RFC 8259): strings and numbers whole, brackets, and all other characters one by one. Control bytes, invalid UTF-8
+ * and \u0000 in strings, malformed numbers, nesting past JSON_DEPTH_MAX (ERR_LIMIT) and characters that no JSON has are refused; grammar is the
+ * parser's. Reads nothing behind `end` and allocates nothing.
  */
-ERR_MUST_USE enum err json_scan(const char *text, size_t len, struct why *why);
+#define JSON_SCAN_NUMBER_MAX 62 /* bytes of a number */
+
+struct json_scan {
+	const unsigned char *at, *end;
+	unsigned depth;
+	const char *why; /* what is wrong at `at`; NULL while all is well */
+	enum err err;
+};
+
+/* Steps over one word; there must be one. */
+void json_scan_word(struct json_scan *s);
 
 /* An upper bound of the values in a text (keys are none), without reading them. */
 size_t json_scan_values(const char *text, size_t len);
