@@ -31,86 +31,18 @@ static const struct store_field detail_fields[] = {
 };
 TABLE(detail);
 
-enum statement {
-	INSERT = STORE_AUDIT_STATEMENTS,
-	LAST,
-	EACH,
-	ROUND,
-	DETAIL_INSERT,
-	DETAIL_EACH,
-	SIGHT,
-	ERASE_BUSY,
-	ERASE_TASKS,
-	ERASE_DETAILS,
-	ERASE_REPORTS,
-	ERASE_SEEN,
-	ERASE_JOINED,
-	ERASE_CLAIMS,
-	ERASE_SPEEDS,
-	ERASE_SIZED,
-	ERASE_OUT,
-	ERASE_EVALUATIONS,
-	STATEMENTS
-};
-_Static_assert((int)STATEMENTS <= (int)STORE_IDENTITY_STATEMENTS, "the cache has a place for each");
-
 /* Zeros stand for NULL in the table, so that its indexes hold only rows that are about somebody. */
 #define ENTRY "seq, link, body, coalesce(job, zeroblob(16)), coalesce(round, 0)"
 #define DETAIL "seq, place, coalesce(device, zeroblob(32)), salt, data"
 
 _Static_assert(STORE_SIGHT_MAX == 8192, "a statement below says it too");
 
-static const char *const texts[] = {
-    [INSERT - STORE_AUDIT_STATEMENTS] = ("INSERT INTO audit (seq, link, body, job, round) VALUES "
-					 "(?1, ?2, ?3, nullif(?4, zeroblob(16)), nullif(?5, 0))"),
-    [LAST - STORE_AUDIT_STATEMENTS] = "SELECT link FROM audit ORDER BY seq DESC LIMIT 1",
-    [EACH - STORE_AUDIT_STATEMENTS] =
-	("SELECT " ENTRY " FROM audit WHERE seq >= ? ORDER BY seq LIMIT ?"),
-    [ROUND - STORE_AUDIT_STATEMENTS] =
-	("SELECT " ENTRY " FROM audit WHERE job = ? AND round = ? "
-	 "AND body LIKE '{\"event\":\"round.%' ORDER BY seq DESC LIMIT 1"),
-    [DETAIL_INSERT - STORE_AUDIT_STATEMENTS] =
-	("INSERT INTO audit_detail (seq, place, device, salt, data) VALUES "
-	 "(?1, ?2, nullif(?3, zeroblob(32)), ?4, ?5)"),
-    [DETAIL_EACH - STORE_AUDIT_STATEMENTS] =
-	("SELECT " DETAIL " FROM audit_detail WHERE seq = ? ORDER BY place"),
-    /* Of an entry with a detail for each of many devices two rows are touched, and no long one is read. */
-    [SIGHT - STORE_AUDIT_STATEMENTS] =
-	("SELECT seq, place, coalesce(device, zeroblob(32)), salt, "
-	 "CASE WHEN length(data) BETWEEN 1 AND 8192 THEN data ELSE zeroblob(1) END "
-	 "FROM audit_detail WHERE seq = ?1 AND place = 0 UNION ALL "
-	 "SELECT seq, place, device, salt, zeroblob(1) FROM audit_detail "
-	 "INDEXED BY audit_detail_device WHERE device = ?2 AND seq = ?1 AND place > 0"),
-    [ERASE_BUSY - STORE_AUDIT_STATEMENTS] =
-	("SELECT (SELECT count(*) FROM accept JOIN job ON job.id = accept.job LEFT JOIN round ON "
-	 "round.job = accept.job AND round.round = accept.folded "
-	 "WHERE accept.device = ?1 AND coalesce(round.state, 'open') IN ('open', 'evaluating') "
-	 "AND job.state IN ('running', 'paused')) + "
-	 "(SELECT count(*) FROM evaluation AS e JOIN job ON job.id = e.job JOIN round ON "
-	 "round.job = e.job AND round.round = e.round WHERE e.device = ?1 "
-	 "AND round.state = 'open' AND job.state IN ('running', 'paused'))"),
-    [ERASE_TASKS - STORE_AUDIT_STATEMENTS] = "SELECT task FROM accept WHERE device = ?",
-    [ERASE_DETAILS - STORE_AUDIT_STATEMENTS] = "DELETE FROM audit_detail WHERE device = ?",
-    [ERASE_REPORTS - STORE_AUDIT_STATEMENTS] = "DELETE FROM accept WHERE device = ?",
-    [ERASE_SEEN - STORE_AUDIT_STATEMENTS] = "DELETE FROM seen WHERE device = ?",
-    [ERASE_SPEEDS - STORE_AUDIT_STATEMENTS] = "DELETE FROM speed WHERE device = ?",
-    [ERASE_SIZED - STORE_AUDIT_STATEMENTS] = "DELETE FROM sized WHERE device = ?",
-    [ERASE_OUT - STORE_AUDIT_STATEMENTS] = "DELETE FROM task_out WHERE device = ?",
-    [ERASE_EVALUATIONS - STORE_AUDIT_STATEMENTS] = "DELETE FROM evaluation WHERE device = ?",
-    [ERASE_JOINED - STORE_AUDIT_STATEMENTS] = "DELETE FROM joined WHERE device = ?",
-    [ERASE_CLAIMS - STORE_AUDIT_STATEMENTS] = "DELETE FROM device_claim WHERE device = ?",
-};
-
-static struct store_query
-begin(struct store_db *db, enum statement which)
-{
-	return store_query_begin(db, (int)which, texts[which - STORE_AUDIT_STATEMENTS]);
-}
-
 enum err
 store_audit_insert(struct store_db *db, const struct store_audit *a)
 {
-	struct store_query q = begin(db, INSERT);
+	struct store_query q = store_query_begin(db,
+	    "INSERT INTO audit (seq, link, body, job, round) VALUES "
+	    "(?1, ?2, ?3, nullif(?4, zeroblob(16)), nullif(?5, 0))");
 
 	store_query_row(&q, &audit_table, a);
 	return store_query_done(&q);
@@ -119,7 +51,8 @@ store_audit_insert(struct store_db *db, const struct store_audit *a)
 enum err
 store_audit_last(struct store_db *db, uint8_t link[256])
 {
-	struct store_query q = begin(db, LAST);
+	struct store_query q =
+	    store_query_begin(db, "SELECT link FROM audit ORDER BY seq DESC LIMIT 1");
 
 	return store_query_one(&q, &link_table, link);
 }
@@ -128,7 +61,8 @@ enum err
 store_audit_each(struct store_db *db, uint64_t from, uint64_t limit,
     enum err (*fn)(void *ctx, const struct store_audit *a), void *ctx)
 {
-	struct store_query q = begin(db, EACH);
+	struct store_query q = store_query_begin(
+	    db, "SELECT " ENTRY " FROM audit WHERE seq >= ? ORDER BY seq LIMIT ?");
 	struct store_audit a;
 
 	store_query_unsigned(&q, from);
@@ -142,7 +76,9 @@ enum err
 store_audit_round(
     struct store_db *db, const uint8_t job[16], uint64_t round, struct store_audit *out)
 {
-	struct store_query q = begin(db, ROUND);
+	struct store_query q = store_query_begin(db,
+	    "SELECT " ENTRY " FROM audit WHERE job = ? AND round = ? "
+	    "AND body LIKE '{\"event\":\"round.%' ORDER BY seq DESC LIMIT 1");
 
 	store_query_blob(&q, job, 16);
 	store_query_unsigned(&q, round);
@@ -152,7 +88,9 @@ store_audit_round(
 enum err
 store_audit_detail_insert(struct store_db *db, const struct store_detail *d)
 {
-	struct store_query q = begin(db, DETAIL_INSERT);
+	struct store_query q = store_query_begin(db,
+	    "INSERT INTO audit_detail (seq, place, device, salt, data) VALUES "
+	    "(?1, ?2, nullif(?3, zeroblob(32)), ?4, ?5)");
 
 	store_query_row(&q, &detail_table, d);
 	return store_query_done(&q);
@@ -162,7 +100,8 @@ enum err
 store_audit_detail_each(struct store_db *db, uint64_t seq,
     enum err (*fn)(void *ctx, const struct store_detail *d), void *ctx)
 {
-	struct store_query q = begin(db, DETAIL_EACH);
+	struct store_query q = store_query_begin(
+	    db, "SELECT " DETAIL " FROM audit_detail WHERE seq = ? ORDER BY place");
 	struct store_detail d;
 
 	store_query_unsigned(&q, seq);
@@ -175,7 +114,13 @@ enum err
 store_audit_sight(struct store_db *db, uint64_t seq, const uint8_t device[32],
     enum err (*fn)(void *ctx, const struct store_detail *d), void *ctx)
 {
-	struct store_query q = begin(db, SIGHT);
+	/* Of an entry with a detail for each of many devices two rows are touched, and no long one is read. */
+	struct store_query q = store_query_begin(db,
+	    "SELECT seq, place, coalesce(device, zeroblob(32)), salt, "
+	    "CASE WHEN length(data) BETWEEN 1 AND 8192 THEN data ELSE zeroblob(1) END "
+	    "FROM audit_detail WHERE seq = ?1 AND place = 0 UNION ALL "
+	    "SELECT seq, place, device, salt, zeroblob(1) FROM audit_detail "
+	    "INDEXED BY audit_detail_device WHERE device = ?2 AND seq = ?1 AND place > 0");
 	struct store_detail d;
 
 	store_query_unsigned(&q, seq);
@@ -196,7 +141,13 @@ TABLE(task);
 static enum err
 is_busy(struct store_db *db, const uint8_t device[32])
 {
-	struct store_query q = begin(db, ERASE_BUSY);
+	struct store_query q = store_query_begin(db,
+	    "SELECT (SELECT count(*) FROM accept JOIN job ON job.id = accept.job LEFT JOIN round "
+	    "ON round.job = accept.job AND round.round = accept.folded WHERE accept.device = ?1 "
+	    "AND coalesce(round.state, 'open') IN ('open', 'evaluating') AND job.state IN "
+	    "('running', 'paused')) + (SELECT count(*) FROM evaluation AS e JOIN job ON job.id = "
+	    "e.job JOIN round ON round.job = e.job AND round.round = e.round WHERE e.device = ?1 "
+	    "AND round.state = 'open' AND job.state IN ('running', 'paused'))");
 	uint64_t open;
 
 	store_query_blob(&q, device, 32);
@@ -208,7 +159,7 @@ static enum err
 each_task(struct store_db *db, const uint8_t device[32],
     enum err (*fn)(void *ctx, const uint8_t task[16]), void *ctx)
 {
-	struct store_query q = begin(db, ERASE_TASKS);
+	struct store_query q = store_query_begin(db, "SELECT task FROM accept WHERE device = ?");
 	uint8_t task[16];
 
 	store_query_blob(&q, device, 32);
@@ -218,14 +169,13 @@ each_task(struct store_db *db, const uint8_t device[32],
 }
 
 static enum err
-delete_rows(struct store_db *db, enum statement which, const uint8_t device[32], uint64_t *count)
+delete_rows(struct store_db *db, const char *sql, const uint8_t device[32], uint64_t *count)
 {
-	struct store_query q = begin(db, which);
+	struct store_query q = store_query_begin(db, sql);
 
 	store_query_blob(&q, device, 32);
 	enum err e = store_query_done(&q);
-	if (!e && count)
-		*count = (uint64_t)sqlite3_changes(db->sql);
+	*count = e ? 0 : (uint64_t)sqlite3_changes(db->sql);
 	return e;
 }
 
@@ -233,24 +183,22 @@ enum err
 store_audit_erase(struct store_db *db, const uint8_t device[32],
     enum err (*fn)(void *ctx, const uint8_t task[16]), void *ctx, struct store_erased *out)
 {
+	static const char *const others[] = {"DELETE FROM seen WHERE device = ?",
+	    "DELETE FROM speed WHERE device = ?", "DELETE FROM sized WHERE device = ?",
+	    "DELETE FROM task_out WHERE device = ?", "DELETE FROM evaluation WHERE device = ?",
+	    "DELETE FROM device_claim WHERE device = ?", "DELETE FROM joined WHERE device = ?"};
 	enum err e = is_busy(db, device);
+	uint64_t count;
 
 	*out = (struct store_erased){.details = 0};
 	if (!e)
 		e = each_task(db, device, fn, ctx);
 	if (!e)
-		e = delete_rows(db, ERASE_DETAILS, device, &out->details);
+		e = delete_rows(
+		    db, "DELETE FROM audit_detail WHERE device = ?", device, &out->details);
 	if (!e)
-		e = delete_rows(db, ERASE_REPORTS, device, &out->reports);
-	if (!e)
-		e = delete_rows(db, ERASE_SEEN, device, NULL);
-	if (!e)
-		e = delete_rows(db, ERASE_SPEEDS, device, NULL);
-	if (!e)
-		e = delete_rows(db, ERASE_SIZED, device, NULL);
-	if (!e)
-		e = delete_rows(db, ERASE_OUT, device, NULL);
-	e = e ? e : delete_rows(db, ERASE_EVALUATIONS, device, NULL);
-	e = e ? e : delete_rows(db, ERASE_CLAIMS, device, NULL);
-	return e ? e : delete_rows(db, ERASE_JOINED, device, NULL);
+		e = delete_rows(db, "DELETE FROM accept WHERE device = ?", device, &out->reports);
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others) && !e; i++)
+		e = delete_rows(db, others[i], device, &count);
+	return e;
 }

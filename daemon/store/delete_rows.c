@@ -2,73 +2,10 @@
 
 #include "store_inside.h"
 
-enum statement {
-	TASKS = STORE_DELETE_STATEMENTS,
-	REPORTS,
-	RECORDS,
-	METRICS,
-	FIGURES,
-	OVERRIDES,
-	EVALUATIONS,
-	OVERRIDE,
-	STAMP,
-	BEST,
-	SPEEDS,
-	SIZED,
-	OUT,
-	DOCUMENT,
-	ROUNDS,
-	PAST,
-	JOB,
-	TOMBSTONE,
-	KNOWN,
-	OTHERS,
-	STATEMENTS
-};
-_Static_assert((int)STATEMENTS <= (int)STORE_METRIC_STATEMENTS, "the cache has a place for each");
-
-/* A job's document is the last detail of the entry about its submission. */
-static const char *const texts[] = {
-    [TASKS - STORE_DELETE_STATEMENTS] =
-	"SELECT task, body_bytes FROM accept WHERE job = ? AND round BETWEEN ? AND ?",
-    [REPORTS - STORE_DELETE_STATEMENTS] =
-	"DELETE FROM accept WHERE job = ? AND round BETWEEN ? AND ?",
-    [RECORDS - STORE_DELETE_STATEMENTS] =
-	("DELETE FROM audit_detail WHERE seq IN "
-	 "(SELECT seq FROM audit WHERE job = ? AND round BETWEEN ? AND ?)"),
-    [METRICS - STORE_DELETE_STATEMENTS] =
-	"DELETE FROM round_metric WHERE job = ? AND round BETWEEN ? AND ?",
-    [FIGURES - STORE_DELETE_STATEMENTS] =
-	"DELETE FROM round_figures WHERE job = ? AND round BETWEEN ? AND ?",
-    [OVERRIDES - STORE_DELETE_STATEMENTS] =
-	"DELETE FROM round_override WHERE job = ? AND round BETWEEN ? AND ?",
-    [EVALUATIONS - STORE_DELETE_STATEMENTS] =
-	"DELETE FROM evaluation WHERE job = ? AND round BETWEEN ? AND ?",
-    [OVERRIDE - STORE_DELETE_STATEMENTS] = "DELETE FROM job_override WHERE job = ?",
-    [STAMP - STORE_DELETE_STATEMENTS] = "DELETE FROM job_stamp WHERE job = ?",
-    [BEST - STORE_DELETE_STATEMENTS] = "DELETE FROM best_model WHERE job = ?",
-    [SPEEDS - STORE_DELETE_STATEMENTS] = "DELETE FROM speed WHERE job = ?",
-    [SIZED - STORE_DELETE_STATEMENTS] = "DELETE FROM sized WHERE job = ?",
-    [OUT - STORE_DELETE_STATEMENTS] = "DELETE FROM task_out WHERE job = ?",
-    [DOCUMENT - STORE_DELETE_STATEMENTS] =
-	("DELETE FROM audit_detail WHERE (seq, place) IN "
-	 "(SELECT seq, max(place) FROM audit JOIN audit_detail USING (seq) WHERE job = ? "
-	 "AND body LIKE '{\"event\":\"job.submitted\"%' GROUP BY seq)"),
-    [ROUNDS - STORE_DELETE_STATEMENTS] = "DELETE FROM round WHERE job = ?",
-    [PAST - STORE_DELETE_STATEMENTS] = "DELETE FROM past_job WHERE id = ?",
-    [JOB - STORE_DELETE_STATEMENTS] = "DELETE FROM job WHERE id = ?",
-    [TOMBSTONE - STORE_DELETE_STATEMENTS] =
-	"INSERT INTO deleted_job (id, at, owner) SELECT id, ?2, owner FROM job WHERE id = ?1",
-    [KNOWN - STORE_DELETE_STATEMENTS] = "SELECT id FROM deleted_job WHERE id = ?",
-    [OTHERS - STORE_DELETE_STATEMENTS] =
-	"SELECT id FROM deleted_job WHERE id = ? AND owner <> ? AND owner <> x''",
-};
-
 static struct store_query
-begin(struct store_db *db, enum statement which, const uint8_t job[16])
+begin(struct store_db *db, const char *sql, const uint8_t job[16])
 {
-	struct store_query q =
-	    store_query_begin(db, (int)which, texts[which - STORE_DELETE_STATEMENTS]);
+	struct store_query q = store_query_begin(db, sql);
 
 	store_query_blob(&q, job, 16);
 	return q;
@@ -76,9 +13,9 @@ begin(struct store_db *db, enum statement which, const uint8_t job[16])
 
 static struct store_query
 begin_rounds(
-    struct store_db *db, enum statement which, const uint8_t job[16], uint64_t from, uint64_t to)
+    struct store_db *db, const char *sql, const uint8_t job[16], uint64_t from, uint64_t to)
 {
-	struct store_query q = begin(db, which, job);
+	struct store_query q = begin(db, sql, job);
 
 	store_query_unsigned(&q, from);
 	store_query_unsigned(&q, to);
@@ -99,7 +36,9 @@ enum err
 store_delete_tasks(struct store_db *db, const uint8_t job[16], uint64_t from, uint64_t to,
     enum err (*fn)(void *ctx, const uint8_t task[16], uint64_t bytes), void *ctx)
 {
-	struct store_query q = begin_rounds(db, TASKS, job, from, to);
+	struct store_query q = begin_rounds(db,
+	    "SELECT task, body_bytes FROM accept WHERE job = ? AND round BETWEEN ? AND ?", job,
+	    from, to);
 	struct task_row row;
 
 	while (store_query_next(&q, &task_table, &row))
@@ -110,8 +49,14 @@ store_delete_tasks(struct store_db *db, const uint8_t job[16], uint64_t from, ui
 enum err
 store_delete_reports(struct store_db *db, const uint8_t job[16], uint64_t from, uint64_t to)
 {
-	static const enum statement all[] = {
-	    REPORTS, RECORDS, METRICS, FIGURES, OVERRIDES, EVALUATIONS};
+	static const char *const all[] = {
+	    "DELETE FROM accept WHERE job = ? AND round BETWEEN ? AND ?",
+	    ("DELETE FROM audit_detail WHERE seq IN "
+	     "(SELECT seq FROM audit WHERE job = ? AND round BETWEEN ? AND ?)"),
+	    "DELETE FROM round_metric WHERE job = ? AND round BETWEEN ? AND ?",
+	    "DELETE FROM round_figures WHERE job = ? AND round BETWEEN ? AND ?",
+	    "DELETE FROM round_override WHERE job = ? AND round BETWEEN ? AND ?",
+	    "DELETE FROM evaluation WHERE job = ? AND round BETWEEN ? AND ?"};
 	enum err e = ERR_OK;
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]) && !e; i++) {
@@ -122,9 +67,9 @@ store_delete_reports(struct store_db *db, const uint8_t job[16], uint64_t from, 
 }
 
 static enum err
-run(struct store_db *db, enum statement which, const uint8_t job[16])
+run(struct store_db *db, const char *sql, const uint8_t job[16])
 {
-	struct store_query q = begin(db, which, job);
+	struct store_query q = begin(db, sql, job);
 
 	return store_query_done(&q);
 }
@@ -133,10 +78,20 @@ enum err
 store_delete_job(struct store_db *db, const uint8_t job[16], double now)
 {
 	/* What refers to the job before the job. */
-	static const enum statement all[] = {
-	    DOCUMENT, BEST, SPEEDS, SIZED, OUT, OVERRIDE, STAMP, ROUNDS, PAST, JOB};
+	static const char *const all[] = {
+	    /* Its document is the last detail of the entry about its submission. */
+	    ("DELETE FROM audit_detail WHERE (seq, place) IN "
+	     "(SELECT seq, max(place) FROM audit JOIN audit_detail USING (seq) WHERE job = ? "
+	     "AND body LIKE '{\"event\":\"job.submitted\"%' GROUP BY seq)"),
+	    "DELETE FROM best_model WHERE job = ?", "DELETE FROM speed WHERE job = ?",
+	    "DELETE FROM sized WHERE job = ?", "DELETE FROM task_out WHERE job = ?",
+	    "DELETE FROM job_override WHERE job = ?", "DELETE FROM job_stamp WHERE job = ?",
+	    "DELETE FROM round WHERE job = ?", "DELETE FROM past_job WHERE id = ?",
+	    "DELETE FROM job WHERE id = ?"};
 	const struct store_field field = {STORE_REAL, 0, 0};
-	struct store_query q = begin(db, TOMBSTONE, job);
+	struct store_query q = begin(db,
+	    "INSERT INTO deleted_job (id, at, owner) SELECT id, ?2, owner FROM job WHERE id = ?1",
+	    job);
 
 	store_query_row(&q, &(struct store_table){1, &field}, &now);
 	enum err e = store_query_done(&q);
@@ -153,7 +108,7 @@ enum err
 store_delete_known(struct store_db *db, const uint8_t job[16])
 {
 	static const struct store_field field = {STORE_BLOB, 0, 16};
-	struct store_query q = begin(db, KNOWN, job);
+	struct store_query q = begin(db, "SELECT id FROM deleted_job WHERE id = ?", job);
 	uint8_t id[16];
 
 	return store_query_one(&q, &(struct store_table){1, &field}, id);
@@ -163,7 +118,8 @@ enum err
 store_delete_foreign(struct store_db *db, const uint8_t job[16], const uint8_t owner[32])
 {
 	static const struct store_field field = {STORE_BLOB, 0, 16};
-	struct store_query q = begin(db, OTHERS, job);
+	struct store_query q = begin(
+	    db, "SELECT id FROM deleted_job WHERE id = ? AND owner <> ? AND owner <> x''", job);
 	uint8_t id[16];
 
 	store_query_blob(&q, owner, 32);

@@ -34,34 +34,6 @@ static const struct store_field key_fields[] = {
 };
 static const struct store_table key_table = {2, key_fields};
 
-enum statement {
-	KEY_PUT = STORE_IDENTITY_STATEMENTS,
-	KEY_GET,
-	KEY_EACH,
-	KEY_RETIRE,
-	KEY_PRUNE,
-	NAME_HOLDER,
-	NAME_DOUBLES,
-	SEEN_PUT,
-	SEEN_EACH,
-	TOKEN_USED,
-	JOIN_GET,
-	JOIN_PUT,
-	KEYS_RESTORED,
-	CLAIMS_RESTORED,
-	KEYS_DATED,
-	CLAIM_USE,
-	CLAIM_PUT,
-	CLAIM_EACH,
-	CLAIM_CLEAR,
-	SPENT_ADD,
-	SPENT_SWEEP,
-	SPENT_EACH,
-	STATEMENTS_END
-};
-_Static_assert((int)STATEMENTS_END <= (int)STORE_DELETE_STATEMENTS,
-    "the cache has a place for each statement");
-
 #define SEEN \
 	"device, last_contact, agent, reason, refused, refused_at, aborted, aborted_at, " \
 	"clock_offset, disk_free, machine, other_machine"
@@ -70,7 +42,7 @@ enum err
 store_key_put(struct store_db *db, const uint8_t key[32], const uint8_t device[32])
 {
 	struct store_query q =
-	    store_query_begin(db, KEY_PUT, "INSERT INTO device_key (key, device) VALUES (?,?)");
+	    store_query_begin(db, "INSERT INTO device_key (key, device) VALUES (?,?)");
 
 	store_query_blob(&q, key, 32);
 	store_query_blob(&q, device, 32);
@@ -80,7 +52,7 @@ store_key_put(struct store_db *db, const uint8_t key[32], const uint8_t device[3
 enum err
 store_key_get(struct store_db *db, const uint8_t key[32], uint8_t device[32])
 {
-	struct store_query q = store_query_begin(db, KEY_GET,
+	struct store_query q = store_query_begin(db,
 	    "SELECT key, device" STORE_JUDGED(
 		"device_key", STORE_SUM_KEY) " FROM device_key WHERE key = ?");
 	struct key_row row;
@@ -96,7 +68,7 @@ enum err
 store_key_each(struct store_db *db,
     enum err (*fn)(void *ctx, const uint8_t key[32], const uint8_t device[32]), void *ctx)
 {
-	struct store_query q = store_query_begin(db, KEY_EACH,
+	struct store_query q = store_query_begin(db,
 	    "SELECT key, device" STORE_JUDGED(
 		"device_key", STORE_SUM_KEY) " FROM device_key ORDER BY key");
 	struct key_row row;
@@ -113,7 +85,7 @@ enum err
 store_key_retire(struct store_db *db, const uint8_t key[32], double now)
 {
 	static const struct store_field field = {STORE_REAL, 0, 0};
-	struct store_query q = store_query_begin(db, KEY_RETIRE,
+	struct store_query q = store_query_begin(db,
 	    "UPDATE device_key SET retired_at = ?, retired_after = "
 	    "(SELECT coalesce(max(rowid), 0) FROM accept) WHERE key = ?");
 
@@ -127,11 +99,13 @@ store_key_retire(struct store_db *db, const uint8_t key[32], double now)
 enum err
 store_key_prune(struct store_db *db, struct store_pruning *p)
 {
-	struct store_query q = store_query_begin(db, KEY_PRUNE,
-	    "DELETE FROM device_key WHERE key IN ("
-	    "	SELECT key FROM device_key WHERE device = ? AND key NOT IN (?, ?) AND "
-	    "	    retired_after IS NOT NULL AND NOT EXISTS (SELECT 1 FROM accept WHERE device = ?"
-	    "		AND accept.rowid <= retired_after) LIMIT ?) RETURNING key");
+	struct store_query q = store_query_begin(db,
+	    "DELETE FROM device_key WHERE key IN (	SELECT key FROM device_key WHERE device = "
+	    "? "
+	    "AND key NOT IN (?, ?) AND 	    retired_after IS NOT NULL AND NOT EXISTS (SELECT 1 "
+	    "FROM accept WHERE device = ?		AND accept.rowid <= retired_after) LIMIT "
+	    "?) RETURNING "
+	    "key");
 
 	store_query_blob(&q, p->device, 32);
 	store_query_blob(&q, p->present, 32);
@@ -147,7 +121,7 @@ store_key_prune(struct store_db *db, struct store_pruning *p)
 enum err
 store_name_holder(struct store_db *db, const char *name, const uint8_t but[32], uint8_t holder[32])
 {
-	struct store_query q = store_query_begin(db, NAME_HOLDER,
+	struct store_query q = store_query_begin(db,
 	    "SELECT id FROM device WHERE name = ? AND state IN ('active', 'suspended') AND id <> ? "
 	    "LIMIT 1");
 
@@ -160,7 +134,7 @@ enum err
 store_name_doubles(
     struct store_db *db, enum err (*fn)(void *ctx, const uint8_t device[32]), void *ctx)
 {
-	struct store_query q = store_query_begin(db, NAME_DOUBLES,
+	struct store_query q = store_query_begin(db,
 	    "SELECT id FROM device AS d WHERE state IN ('active', 'suspended') AND name <> '' AND "
 	    "EXISTS (SELECT 1 FROM device AS older WHERE older.name = d.name AND "
 	    "older.state IN ('active', 'suspended') AND older.rowid < d.rowid) "
@@ -175,8 +149,8 @@ store_name_doubles(
 enum err
 store_seen_put(struct store_db *db, const struct store_seen *s)
 {
-	struct store_query q = store_query_begin(db, SEEN_PUT,
-	    "INSERT OR REPLACE INTO seen (" SEEN ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?)");
+	struct store_query q = store_query_begin(
+	    db, "INSERT OR REPLACE INTO seen (" SEEN ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?)");
 
 	store_query_row(&q, &seen_table, s);
 	return store_query_done(&q);
@@ -186,8 +160,7 @@ enum err
 store_seen_each(
     struct store_db *db, enum err (*fn)(void *ctx, const struct store_seen *s), void *ctx)
 {
-	struct store_query q =
-	    store_query_begin(db, SEEN_EACH, "SELECT " SEEN " FROM seen ORDER BY device");
+	struct store_query q = store_query_begin(db, "SELECT " SEEN " FROM seen ORDER BY device");
 	struct store_seen s;
 
 	while (store_query_next(&q, &seen_table, &s))
@@ -201,7 +174,7 @@ store_join_get(
 {
 	static const struct store_field fields[] = {{STORE_BLOB, 0, 32}};
 	static const struct store_table table = {1, fields};
-	struct store_query q = store_query_begin(db, JOIN_GET,
+	struct store_query q = store_query_begin(db,
 	    "SELECT device" STORE_JUDGED(
 		"joined", "token, spki, device") " FROM joined WHERE token = ? AND spki = ?");
 
@@ -214,8 +187,8 @@ enum err
 store_join_put(
     struct store_db *db, const uint8_t token[8], const uint8_t spki[91], const uint8_t device[32])
 {
-	struct store_query q = store_query_begin(
-	    db, JOIN_PUT, "INSERT INTO joined (token, spki, device) VALUES (?,?,?)");
+	struct store_query q =
+	    store_query_begin(db, "INSERT INTO joined (token, spki, device) VALUES (?,?,?)");
 
 	store_query_blob(&q, token, 8);
 	store_query_blob(&q, spki, 91);
@@ -227,8 +200,8 @@ enum err
 store_token_used(struct store_db *db, const uint8_t id[8], double at, const char *address)
 {
 	static const struct store_field field = {STORE_REAL, 0, 0};
-	struct store_query q = store_query_begin(
-	    db, TOKEN_USED, "UPDATE token SET last_used = ?, last_address = ? WHERE id = ?");
+	struct store_query q =
+	    store_query_begin(db, "UPDATE token SET last_used = ?, last_address = ? WHERE id = ?");
 
 	store_query_row(&q, &(struct store_table){1, &field}, &at);
 	store_query_text(&q, address, strlen(address), SIZE_MAX);
@@ -244,14 +217,14 @@ store_token_used(struct store_db *db, const uint8_t id[8], double at, const char
 enum err
 store_claims_restored(struct store_db *db)
 {
-	struct store_query q = store_query_begin(db, KEYS_RESTORED,
-	    "UPDATE device SET restored_key_at = key_at, "
-	    "claim = CASE claim WHEN 'contested' THEN claim ELSE 'none' END");
+	struct store_query q = store_query_begin(db,
+	    "UPDATE device SET restored_key_at = key_at, claim = CASE claim WHEN 'contested' "
+	    "THEN claim ELSE 'none' END");
 	enum err e = store_query_done(&q);
 
 	if (e)
 		return e;
-	q = store_query_begin(db, CLAIMS_RESTORED,
+	q = store_query_begin(db,
 	    "DELETE FROM device_claim WHERE device NOT IN "
 	    "(SELECT id FROM device WHERE claim = 'contested')");
 	e = store_query_done(&q);
@@ -272,8 +245,8 @@ enum err
 store_keys_dated(struct store_db *db, double now)
 {
 	static const struct store_field field = {STORE_REAL, 0, 0};
-	struct store_query q = store_query_begin(db, KEYS_DATED,
-	    "UPDATE device INDEXED BY device_undated SET key_at = ? WHERE key_at = 0");
+	struct store_query q = store_query_begin(
+	    db, "UPDATE device INDEXED BY device_undated SET key_at = ? WHERE key_at = 0");
 
 	store_query_row(&q, &(struct store_table){1, &field}, &now);
 	enum err e = store_query_done(&q);
@@ -286,8 +259,8 @@ store_keys_dated(struct store_db *db, double now)
 enum err
 store_claim_use(struct store_db *db, const uint8_t device[32], const uint8_t spki[91])
 {
-	struct store_query q = store_query_begin(db, CLAIM_USE,
-	    "UPDATE device SET claim = 'used' WHERE id = ? AND spki = ? AND claim = 'none'");
+	struct store_query q = store_query_begin(
+	    db, "UPDATE device SET claim = 'used' WHERE id = ? AND spki = ? AND claim = 'none'");
 
 	store_query_blob(&q, device, 32);
 	store_query_blob(&q, spki, 91);
@@ -304,7 +277,7 @@ static const struct store_table claim_table = {3, claim_fields};
 enum err
 store_claim_put(struct store_db *db, const struct store_claim *c)
 {
-	struct store_query q = store_query_begin(db, CLAIM_PUT,
+	struct store_query q = store_query_begin(db,
 	    "INSERT INTO device_claim (device, spki, issued_at) VALUES (?,?,?) "
 	    "ON CONFLICT (device, spki) DO NOTHING");
 
@@ -316,7 +289,7 @@ enum err
 store_claim_each(struct store_db *db, const uint8_t device[32],
     enum err (*fn)(void *ctx, const struct store_claim *c), void *ctx)
 {
-	struct store_query q = store_query_begin(db, CLAIM_EACH,
+	struct store_query q = store_query_begin(db,
 	    "SELECT " STORE_SUM_CLAIM STORE_JUDGED("device_claim",
 		STORE_SUM_CLAIM) " FROM device_claim WHERE device = ? ORDER BY spki");
 	struct store_claim c;
@@ -330,8 +303,7 @@ store_claim_each(struct store_db *db, const uint8_t device[32],
 enum err
 store_claim_clear(struct store_db *db, const uint8_t device[32])
 {
-	struct store_query q =
-	    store_query_begin(db, CLAIM_CLEAR, "DELETE FROM device_claim WHERE device = ?");
+	struct store_query q = store_query_begin(db, "DELETE FROM device_claim WHERE device = ?");
 
 	store_query_blob(&q, device, 32);
 	return store_query_done(&q);
@@ -350,7 +322,7 @@ static enum err
 sweep_spent(struct store_db *db, uint64_t hour, uint64_t hours)
 {
 	struct store_query q =
-	    store_query_begin(db, SPENT_SWEEP, "DELETE FROM spent WHERE hour <= ? OR hour >= ?");
+	    store_query_begin(db, "DELETE FROM spent WHERE hour <= ? OR hour >= ?");
 
 	store_query_unsigned(&q, hour > hours ? hour - hours : 0);
 	store_query_unsigned(&q, hour + hours);
@@ -360,7 +332,7 @@ sweep_spent(struct store_db *db, uint64_t hour, uint64_t hours)
 enum err
 store_spent_add(struct store_db *db, const struct store_spent *s, uint64_t hours)
 {
-	struct store_query q = store_query_begin(db, SPENT_ADD,
+	struct store_query q = store_query_begin(db,
 	    "INSERT INTO spent (who, hour, bytes) VALUES (?,?,?) "
 	    "ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes");
 
@@ -374,7 +346,7 @@ store_spent_each(
     struct store_db *db, enum err (*fn)(void *ctx, const struct store_spent *s), void *ctx)
 {
 	struct store_query q =
-	    store_query_begin(db, SPENT_EACH, "SELECT who, hour, bytes FROM spent ORDER BY hour");
+	    store_query_begin(db, "SELECT who, hour, bytes FROM spent ORDER BY hour");
 	struct store_spent row;
 
 	while (store_query_next(&q, &spent_table, &row))

@@ -5,18 +5,6 @@
 #include "best.h"
 #include "store_inside.h"
 
-enum statement {
-	PUT = STORE_METRIC_STATEMENTS,
-	EACH,
-	PUT_FIGURES,
-	FIGURES,
-	CLEAR_BEST,
-	PUT_BEST,
-	BEST,
-	STATEMENTS
-};
-_Static_assert((int)STATEMENTS <= (int)STORE_PAST_STATEMENTS, "the cache has a place for each");
-
 static const struct store_field fields[] = {
     {STORE_TEXT, offsetof(struct metric_row, name), sizeof(((struct metric_row *)0)->name)},
     {STORE_REAL, offsetof(struct metric_row, mean), 0},
@@ -28,7 +16,7 @@ enum err
 metric_rows_put(
     struct store_db *db, const uint8_t job[16], uint64_t round, const struct metric_row *row)
 {
-	struct store_query q = store_query_begin(db, PUT,
+	struct store_query q = store_query_begin(db,
 	    "INSERT OR REPLACE INTO round_metric (job, round, name, mean, reports) "
 	    "VALUES (?,?,?,?,?)");
 
@@ -42,7 +30,7 @@ enum err
 metric_rows_each(struct store_db *db, const uint8_t job[16], uint64_t round,
     enum err (*fn)(void *ctx, const struct metric_row *row), void *ctx)
 {
-	struct store_query q = store_query_begin(db, EACH,
+	struct store_query q = store_query_begin(db,
 	    "SELECT name, mean, reports" STORE_JUDGED("round_metric",
 		"job, round, name, mean, reports") " FROM round_metric WHERE job = ? AND round = ? "
 						   "ORDER BY name");
@@ -61,8 +49,8 @@ enum err
 metric_rows_put_figures(
     struct store_db *db, const uint8_t job[16], uint64_t round, const char *text)
 {
-	struct store_query q = store_query_begin(db, PUT_FIGURES,
-	    "INSERT OR REPLACE INTO round_figures (job, round, figures) VALUES (?,?,?)");
+	struct store_query q = store_query_begin(
+	    db, "INSERT OR REPLACE INTO round_figures (job, round, figures) VALUES (?,?,?)");
 
 	store_query_blob(&q, job, 16);
 	store_query_unsigned(&q, round);
@@ -80,7 +68,7 @@ metric_rows_figures(struct store_db *db, const uint8_t job[16], uint64_t round, 
 	static const struct store_field field = {
 	    STORE_LONG_TEXT, offsetof(struct figures_row, text), 0};
 	struct figures_row row = {.text = NULL};
-	struct store_query q = store_query_begin(db, FIGURES,
+	struct store_query q = store_query_begin(db,
 	    "SELECT figures" STORE_JUDGED("round_figures",
 		"job, round, figures") " FROM round_figures WHERE job = ? AND round = ?");
 
@@ -110,8 +98,7 @@ static const struct store_table best_table = {4, best_fields};
 enum err
 metric_rows_put_best(struct store_db *db, const uint8_t job[16], const struct best *best)
 {
-	struct store_query q =
-	    store_query_begin(db, CLEAR_BEST, "DELETE FROM best_model WHERE job = ?");
+	struct store_query q = store_query_begin(db, "DELETE FROM best_model WHERE job = ?");
 
 	store_query_blob(&q, job, 16);
 	enum err e = store_query_done(&q);
@@ -119,7 +106,7 @@ metric_rows_put_best(struct store_db *db, const uint8_t job[16], const struct be
 		struct best_row row = {
 		    .place = i, .round = best->points[i].round, .value = best->points[i].value};
 		memcpy(row.model, best->points[i].model, 32);
-		q = store_query_begin(db, PUT_BEST,
+		q = store_query_begin(db,
 		    "INSERT INTO best_model (job, place, round, model, value) VALUES (?,?,?,?,?)");
 		store_query_blob(&q, job, 16);
 		store_query_row(&q, &best_table, &row);
@@ -131,7 +118,7 @@ metric_rows_put_best(struct store_db *db, const uint8_t job[16], const struct be
 enum err
 metric_rows_best(struct store_db *db, const uint8_t job[16], struct best *out)
 {
-	struct store_query q = store_query_begin(db, BEST,
+	struct store_query q = store_query_begin(db,
 	    "SELECT place, round, model, value" STORE_JUDGED("best_model",
 		"job, place, round, model, value") " FROM best_model WHERE job = ? ORDER BY place");
 	struct best_row row;

@@ -19,40 +19,14 @@ static const struct store_table model_table = {
 static const struct store_field bytes_field = {STORE_UNSIGNED, 0, 0};
 static const struct store_table bytes_table = {1, &bytes_field};
 
-enum statement { PUT = STORE_MODEL_STATEMENTS, GET, PIN, OWNED, DELETE, EACH, STATEMENTS };
-_Static_assert((int)STATEMENTS <= (int)STORE_OVERRIDE_STATEMENTS, "the cache has a place for each");
-
 #define MODEL STORE_SUM_MODEL
 #define NOBODY "zeroblob(32)"
-
-/* A model that a job made is its owner's, and stays that when another one's job begins with it. */
-static const char *const texts[] = {
-    [PUT - STORE_MODEL_STATEMENTS] =
-	"INSERT INTO model (" MODEL ") VALUES (?,?,?,?,?,?) ON CONFLICT (id) DO NOTHING",
-    [GET - STORE_MODEL_STATEMENTS] =
-	"SELECT " MODEL STORE_JUDGED("model", MODEL) " FROM model WHERE id = ?",
-    [PIN - STORE_MODEL_STATEMENTS] =
-	("UPDATE model SET job = zeroblob(16), round = 0, "
-	 "owner = coalesce(nullif(owner, " NOBODY "), "
-	 "(SELECT nullif(owner, " NOBODY ") FROM job WHERE job.id = model.job), ?2) WHERE id = ?1"),
-    [OWNED - STORE_MODEL_STATEMENTS] =
-	("SELECT coalesce(sum(bytes), 0) FROM model WHERE owner = ?1 "
-	 "OR job IN (SELECT id FROM job INDEXED BY job_owner WHERE owner = ?1)"),
-    [DELETE - STORE_MODEL_STATEMENTS] = "DELETE FROM model WHERE id = ?",
-    [EACH - STORE_MODEL_STATEMENTS] =
-	"SELECT " MODEL STORE_JUDGED("model", MODEL) " FROM model ORDER BY rowid",
-};
-
-static struct store_query
-begin(struct store_db *db, enum statement which)
-{
-	return store_query_begin(db, (int)which, texts[which - STORE_MODEL_STATEMENTS]);
-}
 
 enum err
 store_model_put(struct store_db *db, const struct store_model *m)
 {
-	struct store_query q = begin(db, PUT);
+	struct store_query q = store_query_begin(
+	    db, "INSERT INTO model (" MODEL ") VALUES (?,?,?,?,?,?) ON CONFLICT (id) DO NOTHING");
 
 	store_query_row(&q, &model_table, m);
 	return store_query_done(&q);
@@ -61,7 +35,8 @@ store_model_put(struct store_db *db, const struct store_model *m)
 enum err
 store_model_get(struct store_db *db, const uint8_t id[32], struct store_model *out)
 {
-	struct store_query q = begin(db, GET);
+	struct store_query q = store_query_begin(
+	    db, "SELECT " MODEL STORE_JUDGED("model", MODEL) " FROM model WHERE id = ?");
 
 	store_query_blob(&q, id, 32);
 	return store_query_one(&q, &model_table, out);
@@ -92,7 +67,12 @@ store_model_find(struct store *s, const uint8_t id[32], struct store_model *out)
 enum err
 store_model_pin(struct store_db *db, const uint8_t id[32], const uint8_t owner[32])
 {
-	struct store_query q = begin(db, PIN);
+	/* A model that a job made is its owner's, and stays that when another one's job begins with it. */
+	struct store_query q = store_query_begin(db,
+	    "UPDATE model SET job = zeroblob(16), round = 0, "
+	    "owner = coalesce(nullif(owner, " NOBODY "), "
+	    "(SELECT nullif(owner, " NOBODY
+	    ") FROM job WHERE job.id = model.job), ?2) WHERE id = ?1");
 
 	store_query_blob(&q, id, 32);
 	store_query_blob(&q, owner, 32);
@@ -103,7 +83,9 @@ store_model_pin(struct store_db *db, const uint8_t id[32], const uint8_t owner[3
 enum err
 store_model_owned(struct store_db *db, const uint8_t owner[32], uint64_t *bytes)
 {
-	struct store_query q = begin(db, OWNED);
+	struct store_query q = store_query_begin(db,
+	    "SELECT coalesce(sum(bytes), 0) FROM model WHERE owner = ?1 "
+	    "OR job IN (SELECT id FROM job INDEXED BY job_owner WHERE owner = ?1)");
 
 	store_query_blob(&q, owner, 32);
 	return store_query_one(&q, &bytes_table, bytes);
@@ -112,7 +94,7 @@ store_model_owned(struct store_db *db, const uint8_t owner[32], uint64_t *bytes)
 enum err
 store_model_delete(struct store_db *db, const uint8_t id[32])
 {
-	struct store_query q = begin(db, DELETE);
+	struct store_query q = store_query_begin(db, "DELETE FROM model WHERE id = ?");
 
 	store_query_blob(&q, id, 32);
 	enum err e = store_query_done(&q);
@@ -123,7 +105,8 @@ enum err
 store_model_each(
     struct store_db *db, enum err (*fn)(void *ctx, const struct store_model *m), void *ctx)
 {
-	struct store_query q = begin(db, EACH);
+	struct store_query q = store_query_begin(
+	    db, "SELECT " MODEL STORE_JUDGED("model", MODEL) " FROM model ORDER BY rowid");
 	struct store_model m;
 
 	while (store_query_next(&q, &model_table, &m))

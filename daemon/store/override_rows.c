@@ -2,18 +2,6 @@
 
 #include "store_inside.h"
 
-enum statement {
-	GET = STORE_OVERRIDE_STATEMENTS,
-	PUT,
-	DELETE,
-	OF_ROUND,
-	PUT_ROUND,
-	GET_STAMP,
-	PUT_STAMP,
-	STATEMENTS
-};
-_Static_assert((int)STATEMENTS <= (int)STORE_TASK_STATEMENTS, "the cache has a place for each");
-
 struct row {
 	char *text;
 };
@@ -33,7 +21,7 @@ take(struct store_query *q, char **text)
 enum err
 store_override_get(struct store_db *db, const uint8_t job[16], char **text)
 {
-	struct store_query q = store_query_begin(db, GET,
+	struct store_query q = store_query_begin(db,
 	    "SELECT overrides" STORE_JUDGED(
 		"job_override", "job, overrides") " FROM job_override WHERE job = ?");
 
@@ -46,8 +34,8 @@ store_override_put(struct store_db *db, const uint8_t job[16], const char *text)
 {
 	struct store_query q = text
 	    ? store_query_begin(
-		  db, PUT, "INSERT OR REPLACE INTO job_override (job, overrides) VALUES (?,?)")
-	    : store_query_begin(db, DELETE, "DELETE FROM job_override WHERE job = ?");
+		  db, "INSERT OR REPLACE INTO job_override (job, overrides) VALUES (?,?)")
+	    : store_query_begin(db, "DELETE FROM job_override WHERE job = ?");
 
 	store_query_blob(&q, job, 16);
 	if (text)
@@ -58,7 +46,7 @@ store_override_put(struct store_db *db, const uint8_t job[16], const char *text)
 enum err
 store_override_of_round(struct store_db *db, const uint8_t job[16], uint64_t round, char **text)
 {
-	struct store_query q = store_query_begin(db, OF_ROUND,
+	struct store_query q = store_query_begin(db,
 	    "SELECT overrides" STORE_JUDGED("round_override",
 		"job, round, overrides") " FROM round_override WHERE job = ? AND round = ?");
 
@@ -71,8 +59,8 @@ enum err
 store_override_put_round(
     struct store_db *db, const uint8_t job[16], uint64_t round, const char *text)
 {
-	struct store_query q = store_query_begin(db, PUT_ROUND,
-	    "INSERT OR REPLACE INTO round_override (job, round, overrides) VALUES (?,?,?)");
+	struct store_query q = store_query_begin(
+	    db, "INSERT OR REPLACE INTO round_override (job, round, overrides) VALUES (?,?,?)");
 
 	store_query_blob(&q, job, 16);
 	store_query_unsigned(&q, round);
@@ -83,7 +71,7 @@ store_override_put_round(
 enum err
 store_stamp_get(struct store_db *db, const uint8_t job[16], char **text)
 {
-	struct store_query q = store_query_begin(db, GET_STAMP,
+	struct store_query q = store_query_begin(db,
 	    "SELECT stamp" STORE_JUDGED("job_stamp", "job, stamp") " FROM job_stamp WHERE job = ?");
 
 	store_query_blob(&q, job, 16);
@@ -93,8 +81,8 @@ store_stamp_get(struct store_db *db, const uint8_t job[16], char **text)
 enum err
 store_stamp_put(struct store_db *db, const uint8_t job[16], const char *text)
 {
-	struct store_query q = store_query_begin(
-	    db, PUT_STAMP, "INSERT OR REPLACE INTO job_stamp (job, stamp) VALUES (?,?)");
+	struct store_query q =
+	    store_query_begin(db, "INSERT OR REPLACE INTO job_stamp (job, stamp) VALUES (?,?)");
 
 	store_query_blob(&q, job, 16);
 	store_query_text(&q, text, strlen(text), SIZE_MAX);

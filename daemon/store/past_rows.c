@@ -49,9 +49,6 @@ static const struct store_field brief_fields[] = {
 };
 static const struct store_table brief_table = {3, brief_fields};
 
-enum statement { PUT = STORE_PAST_STATEMENTS, GET, BRIEF, DATE_PAST, DATE_JOB, STATEMENTS };
-_Static_assert((int)STATEMENTS <= (int)STORE_MODEL_STATEMENTS, "the cache has a place for each");
-
 #define PAST STORE_SUM_PAST
 
 enum err
@@ -66,7 +63,7 @@ store_past_dated(struct store_db *db, double now)
 	enum err e = ERR_OK;
 
 	for (int i = 0; i < 2 && !e; i++) {
-		struct store_query q = store_query_begin(db, DATE_PAST + i, texts[i]);
+		struct store_query q = store_query_begin(db, texts[i]);
 		store_query_row(&q, &(struct store_table){1, &field}, &now);
 		e = store_query_done(&q);
 	}
@@ -76,7 +73,7 @@ store_past_dated(struct store_db *db, double now)
 enum err
 store_past_put(struct store_db *db, const struct store_past *p)
 {
-	struct store_query q = store_query_begin(db, PUT,
+	struct store_query q = store_query_begin(db,
 	    "INSERT OR REPLACE INTO past_job (" PAST ") "
 	    "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
 
@@ -88,7 +85,7 @@ enum err
 store_past_get(struct store_db *db, const uint8_t id[16], struct store_past *out)
 {
 	struct store_query q = store_query_begin(
-	    db, GET, "SELECT " PAST STORE_JUDGED("past_job", PAST) " FROM past_job WHERE id = ?");
+	    db, "SELECT " PAST STORE_JUDGED("past_job", PAST) " FROM past_job WHERE id = ?");
 
 	store_query_blob(&q, id, 16);
 	return store_query_one(&q, &past_table, out);
@@ -99,7 +96,7 @@ store_job_brief_each(
     struct store_db *db, enum err (*fn)(void *ctx, const struct store_job_brief *j), void *ctx)
 {
 	/* The index has it all: a row's state lies behind its document. */
-	struct store_query q = store_query_begin(db, BRIEF,
+	struct store_query q = store_query_begin(db,
 	    "SELECT id, state, EXISTS (SELECT 1 FROM past_job WHERE past_job.id = job.id) "
 	    "FROM job INDEXED BY job_brief ORDER BY created_at, rowid");
 	struct store_job_brief j;

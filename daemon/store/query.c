@@ -2,22 +2,46 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bytes.h"
 #include "store_inside.h"
 
 /* Above every limit on what comes in, so that only a damaged file reaches it. */
 #define DOCUMENT_MAX (64u << 20)
 
-struct store_query
-store_query_begin(struct store_db *db, int slot, const char *sql)
+/* The statement's place, made when it is first asked for; NULL without memory. */
+static struct store_statement *
+find(struct store_db *db, const char *sql)
 {
-	struct store_query q = {.db = db, .st = db->cache[slot]};
+	size_t n = db->statement_count,
+	       at = bytes_place(db->statements, n, sizeof(*db->statements), &sql, sizeof(sql));
 
-	if (!q.st) {
-		int rc = sqlite3_prepare_v3(
-		    db->sql, sql, -1, SQLITE_PREPARE_PERSISTENT, &db->cache[slot], NULL);
-		q.st = db->cache[slot];
+	if (at < n && db->statements[at].sql == sql)
+		return &db->statements[at];
+	struct store_statement *all =
+	    bytes_grow(db->statements, n, &db->statement_room, sizeof(*all));
+	if (!all)
+		return NULL;
+	memmove(all + at + 1, all + at, (n - at) * sizeof(*all));
+	all[at] = (struct store_statement){.sql = sql};
+	db->statements = all;
+	db->statement_count++;
+	return &all[at];
+}
+
+struct store_query
+store_query_begin(struct store_db *db, const char *sql)
+{
+	struct store_statement *s = find(db, sql);
+	struct store_query q = {.db = db, .st = s ? s->st : NULL};
+
+	if (!s) {
+		q.e = err_set(&db->last, ERR_NOMEM, "no memory for a statement");
+	} else if (!s->st) {
+		int rc =
+		    sqlite3_prepare_v3(db->sql, sql, -1, SQLITE_PREPARE_PERSISTENT, &s->st, NULL);
+		q.st = s->st;
 		q.e = rc == SQLITE_OK ? ERR_OK : store_schema_error(db, rc);
-	} else if (sqlite3_stmt_busy(q.st)) {
+	} else if (sqlite3_stmt_busy(s->st)) {
 		/* Inside its own `each`: restarting it would cut that one short. */
 		q.st = NULL;
 		q.e = err_set(&db->last, ERR_STATE, "a query inside the same query");

@@ -102,40 +102,6 @@ static const struct store_field accept_fields[] = {
 };
 TABLE(accept);
 
-enum statement {
-	DEVICE_PUT,
-	DEVICE_GET,
-	DEVICE_EACH,
-	TOKEN_PUT,
-	TOKEN_GET,
-	TOKEN_EACH,
-	JOB_INSERT,
-	JOB_SET_STATE,
-	JOB_GET,
-	JOB_EACH,
-	ROUND_PUT,
-	ROUND_GET,
-	ROUND_LAST,
-	ROUND_MEASURED,
-	ROUND_EACH,
-	ROUND_BACK,
-	ROUND_REPORTS,
-	ACCEPT_INSERT,
-	ACCEPT_GET,
-	ACCEPT_EACH,
-	ACCEPT_WAITING,
-	ACCEPT_ANSWERS,
-	ROUND_LAST_MEASURED,
-	ACCEPT_COUNT,
-	ACCEPT_LAST,
-	ACCEPT_DROP,
-	META_PUT,
-	META_GET,
-	STATEMENTS
-};
-_Static_assert(
-    (int)STATEMENTS <= (int)STORE_ROW_STATEMENTS, "the cache has a place for each statement");
-
 #define DEVICE STORE_SUM_DEVICE
 #define TOKEN STORE_SUM_TOKEN ", last_used, last_address"
 #define JOB "id, document, state, reason, created_at, owner, ended_at"
@@ -145,96 +111,18 @@ _Static_assert(
 	"eval_loss, eval_accuracy, eval_own, measured, opened_at, closed_at, reason"
 #define ACCEPT STORE_SUM_ACCEPT
 
-/* INSERT OR REPLACE would delete the old row, and with it what refers to it; hence the upserts. */
-static const char *const texts[STATEMENTS] = {
-    [DEVICE_PUT] =
-	"INSERT INTO device (" DEVICE
-	") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE "
-	"SET spki = excluded.spki, name = excluded.name, role = excluded.role, "
-	"state = excluded.state, labels = excluded.labels, joined_at = excluded.joined_at, "
-	"previous = excluded.previous, ca_generation = excluded.ca_generation, "
-	"rotations_at = excluded.rotations_at, key_at = excluded.key_at, "
-	"restored_key_at = excluded.restored_key_at, claim = excluded.claim",
-    [DEVICE_GET] =
-	"SELECT " DEVICE STORE_JUDGED("device", STORE_SUM_DEVICE) " FROM device WHERE id = ?",
-    [DEVICE_EACH] =
-	"SELECT " DEVICE STORE_JUDGED("device", STORE_SUM_DEVICE) " FROM device ORDER BY id",
-    [TOKEN_PUT] =
-	"INSERT INTO token (" TOKEN
-	") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET "
-	"secret_hash = excluded.secret_hash, role = excluded.role, labels = excluded.labels, "
-	"uses = excluded.uses, uses_left = excluded.uses_left, created_at = excluded.created_at, "
-	"expires_at = excluded.expires_at, revoked = excluded.revoked, access = excluded.access, "
-	"name = excluded.name, name_prefix = excluded.name_prefix, owner = excluded.owner",
-    [TOKEN_GET] = "SELECT " TOKEN STORE_JUDGED("token", STORE_SUM_TOKEN) " FROM token WHERE id = ?",
-    [TOKEN_EACH] = "SELECT " TOKEN ", rowid" STORE_JUDGED(
-	"token", STORE_SUM_TOKEN) " FROM token WHERE rowid > ? ORDER BY rowid",
-    [JOB_INSERT] = "INSERT INTO job (" JOB ") VALUES (?,?,?,?,?,?,?)",
-    [JOB_SET_STATE] =
-	("UPDATE job SET state = ?1, reason = ?2, ended_at = CASE WHEN ?1 IN ('done', 'stopped') "
-	 "THEN ?3 END WHERE id = ?4"),
-    [JOB_GET] = "SELECT " JOB STORE_JUDGED("job", STORE_SUM_JOB) " FROM job WHERE id = ?",
-    [JOB_EACH] = "SELECT " JOB STORE_JUDGED("job", STORE_SUM_JOB) " FROM job ORDER BY rowid",
-    [ROUND_PUT] =
-	"INSERT INTO round (" ROUND
-	") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (job, round) "
-	"DO UPDATE SET state = excluded.state, base = excluded.base, model = excluded.model, "
-	"optimizer_state = excluded.optimizer_state, reports = excluded.reports, "
-	"invited = excluded.invited, aborted = excluded.aborted, reopened = excluded.reopened, "
-	"goal = excluded.goal, examples = excluded.examples, bytes_up = excluded.bytes_up, "
-	"bytes_down = excluded.bytes_down, loss = excluded.loss, accuracy = excluded.accuracy, "
-	"norm = excluded.norm, eval_known = excluded.eval_known, "
-	"eval_examples = excluded.eval_examples, eval_loss = excluded.eval_loss, "
-	"eval_accuracy = excluded.eval_accuracy, eval_own = excluded.eval_own, "
-	"measured = excluded.measured, opened_at = "
-	"excluded.opened_at, "
-	"closed_at = excluded.closed_at, reason = excluded.reason",
-    [ROUND_GET] = "SELECT " ROUND STORE_JUDGED(
-	"round", STORE_SUM_ROUND) " FROM round WHERE job = ? AND round = ?",
-    [ROUND_LAST] = "SELECT " ROUND STORE_JUDGED(
-	"round", STORE_SUM_ROUND) " FROM round WHERE job = ? ORDER BY round DESC LIMIT 1",
-    [ROUND_MEASURED] = "SELECT " ROUND STORE_JUDGED("round",
-	STORE_SUM_ROUND) " FROM round WHERE job = ? AND eval_known ORDER BY round DESC LIMIT 1",
-    [ROUND_EACH] = "SELECT " ROUND STORE_JUDGED(
-	"round", STORE_SUM_ROUND) " FROM round WHERE job = ? AND round >= ? ORDER BY round LIMIT ?",
-    [ROUND_BACK] = "SELECT " ROUND STORE_JUDGED(
-	"round", STORE_SUM_ROUND) " FROM round WHERE job = ? ORDER BY round DESC LIMIT ?",
-    [ROUND_REPORTS] =
-	"SELECT coalesce(sum(reports), 0) FROM round WHERE job = ? AND round BETWEEN ? AND ? "
-	"AND state = 'committed'",
-    [ACCEPT_INSERT] = "INSERT INTO accept (" ACCEPT ") VALUES (?,?,?,?,?,?,?,?,?,?)",
-    [ACCEPT_GET] = "SELECT " ACCEPT STORE_JUDGED(
-	"accept", STORE_SUM_ACCEPT) " FROM accept WHERE job = ? AND round = ? AND device = ?",
-    [ACCEPT_EACH] = "SELECT " ACCEPT STORE_JUDGED("accept",
-	STORE_SUM_ACCEPT) " FROM accept WHERE job = ? AND folded = ? AND (device, round) > (?, ?) "
-			  "ORDER BY device, round",
-    [ACCEPT_ANSWERS] = "SELECT " ACCEPT STORE_JUDGED(
-	"accept", STORE_SUM_ACCEPT) " FROM accept WHERE job = ? AND round = ? ORDER BY device",
-    [ROUND_LAST_MEASURED] = "SELECT coalesce(max(measured), 0) FROM round WHERE job = ?",
-    [ACCEPT_WAITING] = "SELECT " ACCEPT STORE_JUDGED(
-	"accept", STORE_SUM_ACCEPT) " FROM accept WHERE job = ? AND folded >= ? "
-				    "ORDER BY folded, device, round",
-    [ACCEPT_COUNT] = "SELECT count(*) FROM accept WHERE device = ?",
-    [ACCEPT_DROP] = "DELETE FROM accept WHERE job = ? AND round = ? AND device = ?",
-    [ACCEPT_LAST] =
-	"SELECT accept.device, max(accept.folded) FROM accept JOIN round ON round.job = accept.job "
-	"AND round.round = accept.folded AND round.state = 'committed' WHERE accept.job = ? "
-	"GROUP BY accept.device ORDER BY accept.device",
-    [META_PUT] = ("INSERT INTO meta (key, value) VALUES (?,?) ON CONFLICT (key) DO UPDATE SET "
-		  "value = excluded.value"),
-    [META_GET] = "SELECT value" STORE_JUDGED("meta", "key, value") " FROM meta WHERE key = ?",
-};
-
-static struct store_query
-begin(struct store_db *db, enum statement which)
-{
-	return store_query_begin(db, (int)which, texts[which]);
-}
-
 enum err
 store_device_put(struct store_db *db, const struct store_device *d)
 {
-	struct store_query q = begin(db, DEVICE_PUT);
+	/* Here and below: INSERT OR REPLACE would delete the old row, and with it what refers to it. */
+	struct store_query q = store_query_begin(db,
+	    "INSERT INTO device (" DEVICE
+	    ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE "
+	    "SET spki = excluded.spki, name = excluded.name, role = excluded.role, "
+	    "state = excluded.state, labels = excluded.labels, joined_at = excluded.joined_at, "
+	    "previous = excluded.previous, ca_generation = excluded.ca_generation, "
+	    "rotations_at = excluded.rotations_at, key_at = excluded.key_at, "
+	    "restored_key_at = excluded.restored_key_at, claim = excluded.claim");
 
 	store_query_row(&q, &device_table, d);
 	return store_query_done(&q);
@@ -243,7 +131,8 @@ store_device_put(struct store_db *db, const struct store_device *d)
 enum err
 store_device_get(struct store_db *db, const uint8_t id[32], struct store_device *out)
 {
-	struct store_query q = begin(db, DEVICE_GET);
+	struct store_query q = store_query_begin(db,
+	    "SELECT " DEVICE STORE_JUDGED("device", STORE_SUM_DEVICE) " FROM device WHERE id = ?");
 
 	store_query_blob(&q, id, 32);
 	return store_query_one(&q, &device_table, out);
@@ -253,7 +142,8 @@ enum err
 store_device_each(
     struct store_db *db, enum err (*fn)(void *ctx, const struct store_device *d), void *ctx)
 {
-	struct store_query q = begin(db, DEVICE_EACH);
+	struct store_query q = store_query_begin(db,
+	    "SELECT " DEVICE STORE_JUDGED("device", STORE_SUM_DEVICE) " FROM device ORDER BY id");
 	struct store_device d;
 
 	while (store_query_next(&q, &device_table, &d))
@@ -264,7 +154,14 @@ store_device_each(
 enum err
 store_token_put(struct store_db *db, const struct store_token *t)
 {
-	struct store_query q = begin(db, TOKEN_PUT);
+	struct store_query q = store_query_begin(db,
+	    "INSERT INTO token (" TOKEN
+	    ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET secret_hash "
+	    "= excluded.secret_hash, role = excluded.role, labels = excluded.labels, uses = "
+	    "excluded.uses, uses_left = excluded.uses_left, created_at = excluded.created_at, "
+	    "expires_at = excluded.expires_at, revoked = excluded.revoked, access = "
+	    "excluded.access, name = excluded.name, name_prefix = excluded.name_prefix, owner = "
+	    "excluded.owner");
 
 	store_query_row(&q, &token_table, t);
 	return store_query_done(&q);
@@ -273,7 +170,8 @@ store_token_put(struct store_db *db, const struct store_token *t)
 enum err
 store_token_get(struct store_db *db, const uint8_t id[8], struct store_token *out)
 {
-	struct store_query q = begin(db, TOKEN_GET);
+	struct store_query q = store_query_begin(
+	    db, "SELECT " TOKEN STORE_JUDGED("token", STORE_SUM_TOKEN) " FROM token WHERE id = ?");
 
 	store_query_blob(&q, id, 8);
 	return store_query_one(&q, &token_table, out);
@@ -283,7 +181,9 @@ enum err
 store_token_each(struct store_db *db, uint64_t *after,
     enum err (*fn)(void *ctx, const struct store_token *t), void *ctx)
 {
-	struct store_query q = begin(db, TOKEN_EACH);
+	struct store_query q = store_query_begin(db,
+	    "SELECT " TOKEN ", rowid" STORE_JUDGED(
+		"token", STORE_SUM_TOKEN) " FROM token WHERE rowid > ? ORDER BY rowid");
 	struct token_row r;
 
 	store_query_unsigned(&q, *after);
@@ -298,7 +198,8 @@ store_token_each(struct store_db *db, uint64_t *after,
 enum err
 store_job_insert(struct store_db *db, const struct store_job *j)
 {
-	struct store_query q = begin(db, JOB_INSERT);
+	struct store_query q =
+	    store_query_begin(db, "INSERT INTO job (" JOB ") VALUES (?,?,?,?,?,?,?)");
 
 	store_query_row(&q, &job_table, j);
 	return store_query_done(&q);
@@ -322,7 +223,9 @@ store_job_set_state(
     struct store_db *db, const uint8_t id[16], enum job_state state, const char *reason, double at)
 {
 	static const struct store_field field = {STORE_REAL, 0, 0};
-	struct store_query q = begin(db, JOB_SET_STATE);
+	struct store_query q = store_query_begin(db,
+	    "UPDATE job SET state = ?1, reason = ?2, ended_at = CASE WHEN ?1 IN ('done', "
+	    "'stopped') THEN ?3 END WHERE id = ?4");
 
 	reason = reason ? reason : "";
 	store_query_word(&q, states_job_name(state));
@@ -337,7 +240,8 @@ store_job_set_state(
 enum err
 store_job_get(struct store_db *db, const uint8_t id[16], struct store_job *out)
 {
-	struct store_query q = begin(db, JOB_GET);
+	struct store_query q = store_query_begin(
+	    db, "SELECT " JOB STORE_JUDGED("job", STORE_SUM_JOB) " FROM job WHERE id = ?");
 
 	store_query_blob(&q, id, 16);
 	return store_query_one_owned(&q, &job_table, out, &out->document, &out->document_len);
@@ -346,7 +250,8 @@ store_job_get(struct store_db *db, const uint8_t id[16], struct store_job *out)
 enum err
 store_job_each(struct store_db *db, enum err (*fn)(void *ctx, const struct store_job *j), void *ctx)
 {
-	struct store_query q = begin(db, JOB_EACH);
+	struct store_query q = store_query_begin(
+	    db, "SELECT " JOB STORE_JUDGED("job", STORE_SUM_JOB) " FROM job ORDER BY rowid");
 	struct store_job j;
 
 	while (store_query_next(&q, &job_table, &j))
@@ -357,7 +262,19 @@ store_job_each(struct store_db *db, enum err (*fn)(void *ctx, const struct store
 enum err
 store_round_put(struct store_db *db, const struct store_round *r)
 {
-	struct store_query q = begin(db, ROUND_PUT);
+	struct store_query q = store_query_begin(db,
+	    "INSERT INTO round (" ROUND
+	    ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (job, "
+	    "round) DO UPDATE SET state = excluded.state, base = excluded.base, model = "
+	    "excluded.model, optimizer_state = excluded.optimizer_state, reports = "
+	    "excluded.reports, invited = excluded.invited, aborted = excluded.aborted, reopened "
+	    "= excluded.reopened, goal = excluded.goal, examples = excluded.examples, bytes_up = "
+	    "excluded.bytes_up, bytes_down = excluded.bytes_down, loss = excluded.loss, accuracy "
+	    "= excluded.accuracy, norm = excluded.norm, eval_known = excluded.eval_known, "
+	    "eval_examples = excluded.eval_examples, eval_loss = excluded.eval_loss, "
+	    "eval_accuracy = excluded.eval_accuracy, eval_own = excluded.eval_own, measured = "
+	    "excluded.measured, opened_at = excluded.opened_at, closed_at = excluded.closed_at, "
+	    "reason = excluded.reason");
 
 	store_query_row(&q, &round_table, r);
 	return store_query_done(&q);
@@ -366,7 +283,9 @@ store_round_put(struct store_db *db, const struct store_round *r)
 enum err
 store_round_get(struct store_db *db, const uint8_t job[16], uint64_t round, struct store_round *out)
 {
-	struct store_query q = begin(db, ROUND_GET);
+	struct store_query q = store_query_begin(db,
+	    "SELECT " ROUND STORE_JUDGED(
+		"round", STORE_SUM_ROUND) " FROM round WHERE job = ? AND round = ?");
 
 	store_query_blob(&q, job, 16);
 	store_query_unsigned(&q, round);
@@ -376,7 +295,9 @@ store_round_get(struct store_db *db, const uint8_t job[16], uint64_t round, stru
 enum err
 store_round_last(struct store_db *db, const uint8_t job[16], struct store_round *out)
 {
-	struct store_query q = begin(db, ROUND_LAST);
+	struct store_query q = store_query_begin(db,
+	    "SELECT " ROUND STORE_JUDGED(
+		"round", STORE_SUM_ROUND) " FROM round WHERE job = ? ORDER BY round DESC LIMIT 1");
 
 	store_query_blob(&q, job, 16);
 	return store_query_one(&q, &round_table, out);
@@ -385,7 +306,10 @@ store_round_last(struct store_db *db, const uint8_t job[16], struct store_round 
 enum err
 store_round_measured(struct store_db *db, const uint8_t job[16], struct store_round *out)
 {
-	struct store_query q = begin(db, ROUND_MEASURED);
+	struct store_query q = store_query_begin(db,
+	    "SELECT " ROUND STORE_JUDGED(
+		"round", STORE_SUM_ROUND) " FROM round WHERE job = ? AND eval_known ORDER BY round "
+					  "DESC LIMIT 1");
 
 	store_query_blob(&q, job, 16);
 	return store_query_one(&q, &round_table, out);
@@ -395,7 +319,9 @@ enum err
 store_round_each(struct store_db *db, const uint8_t job[16], uint64_t from, uint64_t limit,
     enum err (*fn)(void *ctx, const struct store_round *r), void *ctx)
 {
-	struct store_query q = begin(db, ROUND_EACH);
+	struct store_query q = store_query_begin(db,
+	    "SELECT " ROUND STORE_JUDGED("round",
+		STORE_SUM_ROUND) " FROM round WHERE job = ? AND round >= ? ORDER BY round LIMIT ?");
 	struct store_round r;
 
 	store_query_blob(&q, job, 16);
@@ -410,7 +336,9 @@ enum err
 store_round_back(struct store_db *db, const uint8_t job[16], uint64_t limit,
     enum err (*fn)(void *ctx, const struct store_round *r), void *ctx)
 {
-	struct store_query q = begin(db, ROUND_BACK);
+	struct store_query q = store_query_begin(db,
+	    "SELECT " ROUND STORE_JUDGED(
+		"round", STORE_SUM_ROUND) " FROM round WHERE job = ? ORDER BY round DESC LIMIT ?");
 	struct store_round r;
 
 	store_query_blob(&q, job, 16);
@@ -425,7 +353,9 @@ store_round_reports(
     struct store_db *db, const uint8_t job[16], uint64_t from, uint64_t to, uint64_t *out)
 {
 	static const struct store_field field = {STORE_UNSIGNED, 0, 0};
-	struct store_query q = begin(db, ROUND_REPORTS);
+	struct store_query q = store_query_begin(db,
+	    "SELECT coalesce(sum(reports), 0) FROM round WHERE job = ? AND round BETWEEN ? AND ? "
+	    "AND state = 'committed'");
 
 	store_query_blob(&q, job, 16);
 	store_query_unsigned(&q, from);
@@ -436,7 +366,8 @@ store_round_reports(
 enum err
 store_accept_insert(struct store_db *db, const struct store_accept *a)
 {
-	struct store_query q = begin(db, ACCEPT_INSERT);
+	struct store_query q =
+	    store_query_begin(db, "INSERT INTO accept (" ACCEPT ") VALUES (?,?,?,?,?,?,?,?,?,?)");
 
 	store_query_row(&q, &accept_table, a);
 	return store_query_done(&q);
@@ -446,7 +377,9 @@ enum err
 store_accept_get(struct store_db *db, const uint8_t job[16], uint64_t round,
     const uint8_t device[32], struct store_accept *out)
 {
-	struct store_query q = begin(db, ACCEPT_GET);
+	struct store_query q = store_query_begin(db,
+	    "SELECT " ACCEPT STORE_JUDGED("accept",
+		STORE_SUM_ACCEPT) " FROM accept WHERE job = ? AND round = ? AND device = ?");
 
 	store_query_blob(&q, job, 16);
 	store_query_unsigned(&q, round);
@@ -465,24 +398,41 @@ each_accept(
 	return store_query_end(q);
 }
 
+/* Those that were folded into a round, behind the one of a device and round. */
+static enum err
+each_folded(struct store_db *db, const struct store_accept *last, size_t device_len,
+    enum err (*fn)(void *ctx, const struct store_accept *a), void *ctx)
+{
+	struct store_query q = store_query_begin(db,
+	    "SELECT " ACCEPT STORE_JUDGED(
+		"accept", STORE_SUM_ACCEPT) " FROM accept WHERE job = ? AND folded = ? AND "
+					    "(device, round) > (?, ?) "
+					    "ORDER BY device, round");
+
+	store_query_blob(&q, last->job, 16);
+	store_query_unsigned(&q, last->folded);
+	store_query_blob(&q, last->device, device_len);
+	store_query_unsigned(&q, last->round);
+	return each_accept(&q, fn, ctx);
+}
+
 enum err
 store_accept_each(struct store_db *db, const uint8_t job[16], uint64_t round,
     enum err (*fn)(void *ctx, const struct store_accept *a), void *ctx)
 {
-	struct store_query q = begin(db, ACCEPT_EACH);
+	struct store_accept first = {.folded = round};
 
-	store_query_blob(&q, job, 16);
-	store_query_unsigned(&q, round);
-	store_query_blob(&q, "", 0); /* nothing comes before it */
-	store_query_unsigned(&q, 0);
-	return each_accept(&q, fn, ctx);
+	memcpy(first.job, job, 16);
+	return each_folded(db, &first, 0, fn, ctx); /* nothing comes before it */
 }
 
 enum err
 store_accept_answers(struct store_db *db, const uint8_t job[16], uint64_t round,
     enum err (*fn)(void *ctx, const struct store_accept *a), void *ctx)
 {
-	struct store_query q = begin(db, ACCEPT_ANSWERS);
+	struct store_query q = store_query_begin(db,
+	    "SELECT " ACCEPT STORE_JUDGED("accept",
+		STORE_SUM_ACCEPT) " FROM accept WHERE job = ? AND round = ? ORDER BY device");
 
 	store_query_blob(&q, job, 16);
 	store_query_unsigned(&q, round);
@@ -493,7 +443,10 @@ enum err
 store_accept_waiting(struct store_db *db, const uint8_t job[16], uint64_t folded,
     enum err (*fn)(void *ctx, const struct store_accept *a), void *ctx)
 {
-	struct store_query q = begin(db, ACCEPT_WAITING);
+	struct store_query q = store_query_begin(db,
+	    "SELECT " ACCEPT STORE_JUDGED(
+		"accept", STORE_SUM_ACCEPT) " FROM accept WHERE job = ? AND folded >= ? "
+					    "ORDER BY folded, device, round");
 
 	store_query_blob(&q, job, 16);
 	store_query_unsigned(&q, folded);
@@ -504,13 +457,7 @@ enum err
 store_accept_after(struct store_db *db, const struct store_accept *last,
     enum err (*fn)(void *ctx, const struct store_accept *a), void *ctx)
 {
-	struct store_query q = begin(db, ACCEPT_EACH);
-
-	store_query_blob(&q, last->job, 16);
-	store_query_unsigned(&q, last->folded);
-	store_query_blob(&q, last->device, 32);
-	store_query_unsigned(&q, last->round);
-	return each_accept(&q, fn, ctx);
+	return each_folded(db, last, 32, fn, ctx);
 }
 
 static const struct store_field count_fields[] = {{STORE_UNSIGNED, 0, 0}};
@@ -519,7 +466,8 @@ TABLE(count);
 enum err
 store_accept_count(struct store_db *db, const uint8_t device[32], uint64_t *out)
 {
-	struct store_query q = begin(db, ACCEPT_COUNT);
+	struct store_query q =
+	    store_query_begin(db, "SELECT count(*) FROM accept WHERE device = ?");
 
 	store_query_blob(&q, device, 32);
 	return store_query_one(&q, &count_table, out);
@@ -528,7 +476,8 @@ store_accept_count(struct store_db *db, const uint8_t device[32], uint64_t *out)
 enum err
 store_round_last_measured(struct store_db *db, const uint8_t job[16], uint64_t *out)
 {
-	struct store_query q = begin(db, ROUND_LAST_MEASURED);
+	struct store_query q =
+	    store_query_begin(db, "SELECT coalesce(max(measured), 0) FROM round WHERE job = ?");
 
 	store_query_blob(&q, job, 16);
 	return store_query_one(&q, &count_table, out);
@@ -538,7 +487,8 @@ enum err
 store_accept_drop(
     struct store_db *db, const uint8_t job[16], uint64_t round, const uint8_t device[32])
 {
-	struct store_query q = begin(db, ACCEPT_DROP);
+	struct store_query q =
+	    store_query_begin(db, "DELETE FROM accept WHERE job = ? AND round = ? AND device = ?");
 
 	store_query_blob(&q, job, 16);
 	store_query_unsigned(&q, round);
@@ -558,7 +508,10 @@ enum err
 store_accept_last(struct store_db *db, const uint8_t job[16],
     enum err (*fn)(void *ctx, const uint8_t device[32], uint64_t round), void *ctx)
 {
-	struct store_query q = begin(db, ACCEPT_LAST);
+	struct store_query q = store_query_begin(db,
+	    "SELECT accept.device, max(accept.folded) FROM accept JOIN round ON round.job = "
+	    "accept.job AND round.round = accept.folded AND round.state = 'committed' WHERE "
+	    "accept.job = ? GROUP BY accept.device ORDER BY accept.device");
 	struct store_last last;
 
 	store_query_blob(&q, job, 16);
@@ -573,7 +526,8 @@ TABLE(meta);
 enum err
 store_meta_get(struct store_db *db, const char *key, uint64_t *out)
 {
-	struct store_query q = begin(db, META_GET);
+	struct store_query q = store_query_begin(
+	    db, "SELECT value" STORE_JUDGED("meta", "key, value") " FROM meta WHERE key = ?");
 
 	store_query_text(&q, key, strlen(key), META_KEY_MAX);
 	return store_query_one(&q, &meta_table, out);
@@ -582,7 +536,9 @@ store_meta_get(struct store_db *db, const char *key, uint64_t *out)
 enum err
 store_meta_put(struct store_db *db, const char *key, uint64_t value)
 {
-	struct store_query q = begin(db, META_PUT);
+	struct store_query q = store_query_begin(db,
+	    "INSERT INTO meta (key, value) VALUES (?,?) ON CONFLICT (key) DO UPDATE SET "
+	    "value = excluded.value");
 
 	store_query_text(&q, key, strlen(key), META_KEY_MAX);
 	store_query_row(&q, &meta_table, &value);

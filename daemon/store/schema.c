@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -587,8 +588,9 @@ store_schema_open_reader(struct store_db *db, const char *path, struct why *why)
 void
 store_schema_close(struct store_db *db)
 {
-	for (size_t i = 0; i < STORE_STATEMENTS; i++)
-		sqlite3_finalize(db->cache[i]);
+	for (size_t i = 0; i < db->statement_count; i++)
+		sqlite3_finalize(db->statements[i].st);
+	free(db->statements);
 	sqlite3_close(db->sql);
 	memset(db, 0, sizeof(*db));
 }

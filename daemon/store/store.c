@@ -58,32 +58,10 @@ struct store {
 	_Atomic bool filled;
 };
 
-enum slot {
-	BEGIN_WRITE = STORE_ROW_STATEMENTS,
-	BEGIN_READ,
-	COMMIT,
-	ROLLBACK,
-	SAVEPOINT,
-	RELEASE,
-	UNDO,
-	SLOTS
-};
-_Static_assert(
-    (int)SLOTS <= (int)STORE_AUDIT_STATEMENTS, "the cache has a place for each statement");
-
 static enum err
-control(struct store_db *db, enum slot which)
+control(struct store_db *db, const char *sql)
 {
-	static const char *const texts[] = {
-	    [BEGIN_WRITE] = "BEGIN IMMEDIATE",
-	    [BEGIN_READ] = "BEGIN",
-	    [COMMIT] = "COMMIT",
-	    [ROLLBACK] = "ROLLBACK",
-	    [SAVEPOINT] = "SAVEPOINT work",
-	    [RELEASE] = "RELEASE work",
-	    [UNDO] = "ROLLBACK TO work",
-	};
-	struct store_query q = store_query_begin(db, (int)which, texts[which]);
+	struct store_query q = store_query_begin(db, sql);
 
 	return store_query_done(&q);
 }
@@ -114,7 +92,7 @@ call(struct store_db *db, store_work fn, void *arg, struct why *why)
 static enum err
 run_work(struct store_db *db, struct work *w, struct why *why)
 {
-	enum err e = control(db, SAVEPOINT);
+	enum err e = control(db, "SAVEPOINT work");
 
 	if (!e) {
 		w->e = call(db, w->fn, w->arg, &w->why);
@@ -123,8 +101,8 @@ run_work(struct store_db *db, struct work *w, struct why *why)
 			    "the transaction was undone: %s",
 			    w->e ? w->why.text : "by a work of the group");
 		if (w->e)
-			e = control(db, UNDO);
-		e = e ? e : control(db, RELEASE);
+			e = control(db, "ROLLBACK TO work");
+		e = e ? e : control(db, "RELEASE work");
 	}
 	return e ? err_set(why, e, "%s", db->last.text) : ERR_OK;
 }
@@ -180,7 +158,7 @@ commit(struct store *s, struct why *why)
 	if (e)
 		return e;
 	FAULT("store.commit");
-	e = control(&s->writer, COMMIT);
+	e = control(&s->writer, "COMMIT");
 	FAULT("store.committed");
 	if (e)
 		return err_set(why, e, "commit: %s", s->writer.last.text);
@@ -196,7 +174,7 @@ static enum err
 run_group(struct store *s, struct queue *group, struct why *why)
 {
 	struct store_db *db = &s->writer;
-	enum err e = control(db, BEGIN_WRITE);
+	enum err e = control(db, "BEGIN IMMEDIATE");
 	bool any = false;
 
 	if (e)
@@ -268,7 +246,7 @@ run(void *arg)
 		struct why why = {""};
 		enum err e = run_group(s, &group, &why);
 		if (in_transaction(&s->writer)) {
-			enum err undone = control(&s->writer, ROLLBACK);
+			enum err undone = control(&s->writer, "ROLLBACK");
 			(void)undone; /* If even this fails, the next group's BEGIN says so. */
 		}
 		finish_group(s, &group, e, &why);
@@ -538,12 +516,12 @@ store_read(struct store *s, store_work work, void *arg, struct why *why)
 
 	if (!take_turn(&s->turns))
 		return err_set(why, ERR_STATE, "a read inside a read");
-	enum err e = control(db, BEGIN_READ);
+	enum err e = control(db, "BEGIN");
 	if (e) {
 		err_set(why, e, "begin: %s", db->last.text);
 	} else {
 		e = call(db, work, arg, why);
-		enum err ended = in_transaction(db) ? control(db, ROLLBACK) : ERR_OK;
+		enum err ended = in_transaction(db) ? control(db, "ROLLBACK") : ERR_OK;
 		if (!e && ended)
 			e = err_set(why, ended, "end of a read: %s", db->last.text);
 	}

@@ -6,25 +6,16 @@
 
 /* Shared by the files of this room alone, the only ones that know SQLite. */
 
-/* Places in a connection's cache: those of store_rows.c, store.c, store_audit.c, store_identity.c, delete_rows.c,
- * metric_rows.c, past_rows.c, model_rows.c, override_rows.c and task_rows.c begin here. */
-enum {
-	STORE_ROW_STATEMENTS = 40,
-	STORE_AUDIT_STATEMENTS = 48,
-	STORE_IDENTITY_STATEMENTS = 68,
-	STORE_DELETE_STATEMENTS = 92,
-	STORE_METRIC_STATEMENTS = 114,
-	STORE_PAST_STATEMENTS = 121,
-	STORE_MODEL_STATEMENTS = 126,
-	STORE_OVERRIDE_STATEMENTS = 132,
-	STORE_TASK_STATEMENTS = 139,
-	STORE_STATEMENTS = 154
+struct store_statement {
+	const char *sql;
+	sqlite3_stmt *st;
 };
 
 /* A connection. Its statements are prepared at first use and finalized at close; one thread at a time uses it. */
 struct store_db {
 	sqlite3 *sql;
-	sqlite3_stmt *cache[STORE_STATEMENTS];
+	struct store_statement *statements; /* as bytes_place has the addresses of their texts */
+	size_t statement_count, statement_room;
 	struct why last; /* SQLite's words about the last failure; "" if none */
 	bool unjudged; /* rows are read whatever their checksums say */
 	bool torn; /* opening has left out the last commit of the log, which does not check */
@@ -65,8 +56,8 @@ struct store_query {
 	enum err e;
 };
 
-/* ERR_STATE in the query if this statement is being stepped already. */
-struct store_query store_query_begin(struct store_db *db, int slot, const char *sql);
+/* sql is a constant of the program, by whose address its statement is found again. ERR_STATE in the query if that is being stepped already. */
+struct store_query store_query_begin(struct store_db *db, const char *sql);
 /* Bind the next parameter. Nothing is copied: pointers must live until the query ends. */
 void store_query_blob(struct store_query *q, const void *data, size_t len);
 void store_query_text(struct store_query *q, const char *s, size_t len, size_t max);

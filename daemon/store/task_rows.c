@@ -5,72 +5,10 @@
 #include "row.h"
 #include "store_inside.h"
 
-enum statement {
-	ADD = STORE_TASK_STATEMENTS,
-	EACH,
-	OF_DEVICE,
-	REPORTS,
-	PUT_SIZED,
-	DROP_SIZED,
-	SIZED,
-	PUT_OUT,
-	DROP_OUT,
-	CLEAR_OUT,
-	UNANSWERED,
-	PUT_EVALUATION,
-	EVALUATION,
-	EVALUATIONS,
-	STATEMENTS
-};
-_Static_assert((int)STATEMENTS <= (int)STORE_STATEMENTS, "the cache has a place for each");
 _Static_assert(STORE_SPEEDS == 5, "the statement below says it too");
 
 /* One that is damaged says nothing of its device any more; the next delta says it anew. */
 #define COLUMNS "job, device, serial, steps, seconds, samples, up_bytes, up_seconds, at"
-
-static const char *const texts[] = {
-    [ADD - STORE_TASK_STATEMENTS] =
-	("INSERT OR REPLACE INTO speed (slot, serial, job, device, steps, seconds, samples, "
-	 "up_bytes, up_seconds, at) SELECT n % 5, n, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM "
-	 "(SELECT coalesce(max(serial) + 1, 0) AS n FROM speed WHERE job = ?1 AND device = ?2)"),
-    [EACH - STORE_TASK_STATEMENTS] =
-	("SELECT " COLUMNS " FROM speed WHERE job = ?1 AND device >= ?2 AND (device > ?2 OR "
-	 "serial >= ?3) AND " STORE_SOUND(STORE_SUM_SPEED) " ORDER BY device, serial LIMIT ?4"),
-    [OF_DEVICE - STORE_TASK_STATEMENTS] =
-	("SELECT " COLUMNS
-	 " FROM speed WHERE device = ? AND " STORE_SOUND(STORE_SUM_SPEED) " ORDER BY job, serial"),
-    [REPORTS - STORE_TASK_STATEMENTS] =
-	("SELECT accept.device, count(*) FROM accept JOIN round ON round.job = accept.job "
-	 "AND round.round = accept.folded AND round.state = 'committed' WHERE accept.job = ? "
-	 "AND accept.folded BETWEEN ? AND ? GROUP BY accept.device ORDER BY accept.device"),
-    [PUT_SIZED - STORE_TASK_STATEMENTS] =
-	"INSERT OR REPLACE INTO sized (job, round, device, steps) VALUES (?,?,?,?)",
-    [DROP_SIZED - STORE_TASK_STATEMENTS] = "DELETE FROM sized WHERE job = ? AND round < ?",
-    [SIZED - STORE_TASK_STATEMENTS] = "SELECT " STORE_SUM_SIZED STORE_JUDGED(
-	"sized", STORE_SUM_SIZED) " FROM sized WHERE job = ? ORDER BY device, round",
-    [PUT_OUT - STORE_TASK_STATEMENTS] =
-	"INSERT OR REPLACE INTO task_out (job, device, round, at) VALUES (?,?,?,?)",
-    [DROP_OUT - STORE_TASK_STATEMENTS] =
-	"DELETE FROM task_out WHERE job = ? AND device = ? AND round = ?",
-    [CLEAR_OUT - STORE_TASK_STATEMENTS] = "DELETE FROM task_out WHERE job = ?",
-    [UNANSWERED - STORE_TASK_STATEMENTS] = ("SELECT " STORE_SUM_OUT STORE_JUDGED(
-	"task_out", STORE_SUM_OUT) " FROM task_out AS t WHERE job = ? AND at > ? AND NOT EXISTS "
-				   "(SELECT 1 FROM accept WHERE accept.job = t.job AND "
-				   "accept.round = t.round AND "
-				   "accept.device = t.device) ORDER BY device"),
-    [PUT_EVALUATION - STORE_TASK_STATEMENTS] =
-	("INSERT OR REPLACE INTO evaluation (" STORE_SUM_EVALUATION ") VALUES (?,?,?,?,?,?,?,?)"),
-    [EVALUATION - STORE_TASK_STATEMENTS] = "SELECT " STORE_SUM_EVALUATION STORE_JUDGED(
-	"evaluation", STORE_SUM_EVALUATION) " FROM evaluation WHERE job = ? AND round = ?",
-    [EVALUATIONS - STORE_TASK_STATEMENTS] = "SELECT " STORE_SUM_EVALUATION STORE_JUDGED(
-	"evaluation", STORE_SUM_EVALUATION) " FROM evaluation WHERE job = ? ORDER BY round",
-};
-
-static struct store_query
-begin(struct store_db *db, enum statement which)
-{
-	return store_query_begin(db, (int)which, texts[which - STORE_TASK_STATEMENTS]);
-}
 
 #define FIELD(type, row, member) \
 	{ \
@@ -98,7 +36,10 @@ enum err
 store_speed_add(struct store_db *db, const struct store_speed *row)
 {
 	/* All but the serial, which is the store's. */
-	struct store_query q = begin(db, ADD);
+	struct store_query q = store_query_begin(db,
+	    "INSERT OR REPLACE INTO speed (slot, serial, job, device, steps, seconds, samples, "
+	    "up_bytes, up_seconds, at) SELECT n % 5, n, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM "
+	    "(SELECT coalesce(max(serial) + 1, 0) AS n FROM speed WHERE job = ?1 AND device = ?2)");
 
 	store_query_row(&q, &(struct store_table){2, fields}, row);
 	store_query_row(&q, &(struct store_table){6, fields + 3}, row);
@@ -119,7 +60,9 @@ enum err
 store_speed_after(struct store_db *db, const uint8_t job[16], const struct store_speed *last,
     uint64_t limit, enum err (*fn)(void *ctx, const struct store_speed *row), void *ctx)
 {
-	struct store_query q = begin(db, EACH);
+	struct store_query q = store_query_begin(db,
+	    "SELECT " COLUMNS " FROM speed WHERE job = ?1 AND device >= ?2 AND (device > ?2 OR "
+	    "serial >= ?3) AND " STORE_SOUND(STORE_SUM_SPEED) " ORDER BY device, serial LIMIT ?4");
 
 	store_query_blob(&q, job, 16);
 	store_query_blob(&q, last ? last->device : (const uint8_t *)"", last ? 32 : 0);
@@ -139,7 +82,9 @@ enum err
 store_speed_of(struct store_db *db, const uint8_t device[32],
     enum err (*fn)(void *ctx, const struct store_speed *row), void *ctx)
 {
-	struct store_query q = begin(db, OF_DEVICE);
+	struct store_query q = store_query_begin(db,
+	    "SELECT " COLUMNS " FROM speed WHERE device = ? AND " STORE_SOUND(
+		STORE_SUM_SPEED) " ORDER BY job, serial");
 
 	store_query_blob(&q, device, 32);
 	return each(&q, fn, ctx);
@@ -156,7 +101,10 @@ enum err
 store_speed_reports(struct store_db *db, const uint8_t job[16], uint64_t from, uint64_t to,
     enum err (*fn)(void *ctx, const uint8_t device[32], uint64_t reports), void *ctx)
 {
-	struct store_query q = begin(db, REPORTS);
+	struct store_query q = store_query_begin(db,
+	    "SELECT accept.device, count(*) FROM accept JOIN round ON round.job = accept.job "
+	    "AND round.round = accept.folded AND round.state = 'committed' WHERE accept.job = ? "
+	    "AND accept.folded BETWEEN ? AND ? GROUP BY accept.device ORDER BY accept.device");
 	struct reports_row row;
 
 	store_query_blob(&q, job, 16);
@@ -178,7 +126,8 @@ static const struct store_table sized_table = {4, sized_fields};
 enum err
 store_sized_drop(struct store_db *db, const uint8_t job[16], uint64_t oldest)
 {
-	struct store_query q = begin(db, DROP_SIZED);
+	struct store_query q =
+	    store_query_begin(db, "DELETE FROM sized WHERE job = ? AND round < ?");
 
 	store_query_blob(&q, job, 16);
 	store_query_unsigned(&q, oldest);
@@ -188,7 +137,8 @@ store_sized_drop(struct store_db *db, const uint8_t job[16], uint64_t oldest)
 enum err
 store_sized_put(struct store_db *db, const struct store_sized *row)
 {
-	struct store_query q = begin(db, PUT_SIZED);
+	struct store_query q = store_query_begin(
+	    db, "INSERT OR REPLACE INTO sized (job, round, device, steps) VALUES (?,?,?,?)");
 
 	store_query_row(&q, &sized_table, row);
 	enum err e = store_query_done(&q);
@@ -199,7 +149,9 @@ enum err
 store_sized_each(struct store_db *db, const uint8_t job[16],
     enum err (*fn)(void *ctx, const struct store_sized *row), void *ctx)
 {
-	struct store_query q = begin(db, SIZED);
+	struct store_query q = store_query_begin(db,
+	    "SELECT " STORE_SUM_SIZED STORE_JUDGED(
+		"sized", STORE_SUM_SIZED) " FROM sized WHERE job = ? ORDER BY device, round");
 	struct store_sized row = {.oldest = 0};
 
 	store_query_blob(&q, job, 16);
@@ -219,7 +171,8 @@ static const struct store_table out_table = {4, out_fields};
 enum err
 store_out_put(struct store_db *db, const struct store_out *row)
 {
-	struct store_query q = begin(db, PUT_OUT);
+	struct store_query q = store_query_begin(
+	    db, "INSERT OR REPLACE INTO task_out (job, device, round, at) VALUES (?,?,?,?)");
 
 	store_query_row(&q, &out_table, row);
 	return store_query_done(&q);
@@ -228,7 +181,8 @@ store_out_put(struct store_db *db, const struct store_out *row)
 enum err
 store_out_drop(struct store_db *db, const struct store_out *row)
 {
-	struct store_query q = begin(db, DROP_OUT);
+	struct store_query q = store_query_begin(
+	    db, "DELETE FROM task_out WHERE job = ? AND device = ? AND round = ?");
 
 	store_query_row(&q, &(struct store_table){3, out_fields}, row);
 	return store_query_done(&q);
@@ -237,7 +191,7 @@ store_out_drop(struct store_db *db, const struct store_out *row)
 enum err
 store_out_clear(struct store_db *db, const uint8_t job[16])
 {
-	struct store_query q = begin(db, CLEAR_OUT);
+	struct store_query q = store_query_begin(db, "DELETE FROM task_out WHERE job = ?");
 
 	store_query_blob(&q, job, 16);
 	return store_query_done(&q);
@@ -249,7 +203,11 @@ store_out_unanswered(struct store_db *db, const struct store_out *after,
 {
 	static const struct store_field where[] = {
 	    BLOB(store_out, job), FIELD(STORE_REAL, store_out, at)};
-	struct store_query q = begin(db, UNANSWERED);
+	struct store_query q = store_query_begin(db,
+	    "SELECT " STORE_SUM_OUT STORE_JUDGED("task_out",
+		STORE_SUM_OUT) " FROM task_out AS t WHERE job = ? AND at > ? AND NOT EXISTS "
+			       "(SELECT 1 FROM accept WHERE accept.job = t.job AND accept.round "
+			       "= t.round AND accept.device = t.device) ORDER BY device");
 	struct store_out row;
 
 	store_query_row(&q, &(struct store_table){2, where}, after);
@@ -273,7 +231,9 @@ static const struct store_table evaluation_table = {8, evaluation_fields};
 enum err
 store_evaluation_put(struct store_db *db, const struct store_accept *row)
 {
-	struct store_query q = begin(db, PUT_EVALUATION);
+	struct store_query q = store_query_begin(db,
+	    "INSERT OR REPLACE INTO evaluation (" STORE_SUM_EVALUATION
+	    ") VALUES (?,?,?,?,?,?,?,?)");
 
 	store_query_row(&q, &evaluation_table, row);
 	return store_query_done(&q);
@@ -283,7 +243,9 @@ enum err
 store_evaluation_get(struct store_db *db, const uint8_t job[16], uint64_t round,
     const uint8_t *device, struct store_accept *out)
 {
-	struct store_query q = begin(db, EVALUATION);
+	struct store_query q = store_query_begin(db,
+	    "SELECT " STORE_SUM_EVALUATION STORE_JUDGED(
+		"evaluation", STORE_SUM_EVALUATION) " FROM evaluation WHERE job = ? AND round = ?");
 
 	*out = (struct store_accept){.report = NULL};
 	store_query_blob(&q, job, 16);
@@ -300,7 +262,9 @@ enum err
 store_evaluation_each(struct store_db *db, const uint8_t job[16],
     enum err (*fn)(void *ctx, const struct store_accept *row), void *ctx)
 {
-	struct store_query q = begin(db, EVALUATIONS);
+	struct store_query q = store_query_begin(db,
+	    "SELECT " STORE_SUM_EVALUATION STORE_JUDGED("evaluation",
+		STORE_SUM_EVALUATION) " FROM evaluation WHERE job = ? ORDER BY round");
 	struct store_accept row = {.report = NULL};
 
 	store_query_blob(&q, job, 16);

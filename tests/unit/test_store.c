@@ -1,6 +1,7 @@
 /* stages: gcc clang openssl address */
 #include "past_rows.h"
 #include "store_fixture.h"
+#include "store_inside.h"
 
 /* --- each kind of row, there and back --- */
 
@@ -491,6 +492,39 @@ test_each_in_each(void **state)
 	read_ok(*state, each_in_each, NULL);
 }
 
+/* A statement is prepared when it is first asked for, kept while others come between, and found again by its text's address. */
+static enum err
+prepare_once(struct store_db *db, void *arg, struct why *why)
+{
+	static const char texts[][16] = {"SELECT 1", "SELECT 2", "SELECT 3", "SELECT 4", "SELECT 5",
+	    "SELECT 6", "SELECT 7", "SELECT 8", "SELECT 9", "SELECT 10", "SELECT 11", "SELECT 12",
+	    "SELECT 13", "SELECT 14", "SELECT 15", "SELECT 16", "SELECT 17", "SELECT 18"};
+	const size_t n = sizeof(texts) / sizeof(*texts), before = db->statement_count;
+	sqlite3_stmt *made[sizeof(texts) / sizeof(*texts)];
+
+	(void)arg;
+	for (size_t round = 0; round < 2; round++)
+		for (size_t i = 0; i < n; i++) {
+			/* From both ends, so that they are inserted everywhere. */
+			size_t at = i % 2 ? n - 1 - i / 2 : i / 2;
+			struct store_query q = store_query_begin(db, texts[at]);
+			CHECK(!q.e && (round == 0 || q.st == made[at]));
+			made[at] = q.st;
+			CHECK(strcmp(sqlite3_sql(q.st), texts[at]) == 0);
+			CHECK(store_query_done(&q) == ERR_OK);
+		}
+	CHECK(db->statement_count == before + n);
+	struct store_query bad = store_query_begin(db, "SELECT");
+	CHECK(bad.e && store_query_end(&bad) == bad.e);
+	return ERR_OK;
+}
+
+static void
+test_statements(void **state)
+{
+	read_ok(*state, prepare_once, NULL);
+}
+
 int
 main(void)
 {
@@ -503,6 +537,7 @@ main(void)
 	    WITH_STORE(test_keys),
 	    WITH_STORE(test_models_and_meta),
 	    WITH_STORE(test_each_in_each),
+	    WITH_STORE(test_statements),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
