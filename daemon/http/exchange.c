@@ -237,13 +237,28 @@ exchange_header(struct exchange *x, const char *name, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(value, sizeof(value), fmt, ap);
+	int len = vsnprintf(value, sizeof(value), fmt, ap);
 	va_end(ap);
-	size_t used = strlen(x->response.extra);
-	size_t need = strlen(name) + strlen(value) + 4;
-	if (used + need < sizeof(x->response.extra))
-		snprintf(x->response.extra + used, sizeof(x->response.extra) - used, "%s: %s\r\n",
-		    name, value);
+	size_t used = strlen(x->response.extra), room = sizeof(x->response.extra) - used;
+	int n = snprintf(x->response.extra + used, room, "%s: %s\r\n", name, value);
+	if ((size_t)len < sizeof(value) && (size_t)n < room)
+		return;
+	x->response.extra[used] = '\0';
+	x->response.unfit = name;
+}
+
+void
+exchange_finish(struct exchange *x)
+{
+	const char *name = x->response.unfit;
+
+	if (!name)
+		return;
+	models_map_release(x->response.file);
+	x->response.file = NULL;
+	x->response.extra[0] = '\0';
+	x->response.unfit = NULL;
+	exchange_problem(x, PROBLEM_INTERNAL, "the answer's header %s is too long", name);
 }
 
 /* Who has something that cannot be taken now waits longer than who is without work. */

@@ -36,6 +36,7 @@ struct response {
 	bool printed; /* it was made of values: that is work, where bytes are there already */
 	struct response_list list;
 	char extra[512]; /* header lines */
+	const char *unfit; /* the header that had no room among them */
 	/* Sent after the head when not NULL, [file_at, file_at + file_len); a reference of its own. */
 	struct models_map *file;
 	uint64_t file_at, file_len;
@@ -117,9 +118,11 @@ void exchange_looked(struct exchange *x, uint64_t rows);
 /* Begins a look that may be long: of an identity one at a time, until its last row is printed or the request is over. False: it is
  * answered. */
 bool exchange_walk(struct exchange *x);
-/* Adds a header line. */
+/* Adds a header line. An answer whose lines do not fit is refused in the end. */
 void exchange_header(struct exchange *x, const char *name, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* What the connection calls before it sends a response: one that lacks a header becomes a problem, which is ours. */
+void exchange_finish(struct exchange *x);
 /* Sets a problem+json response. */
 void exchange_problem(struct exchange *x, enum problem_type type, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

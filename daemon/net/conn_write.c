@@ -150,6 +150,7 @@ conn_respond(struct conn *c)
 	struct exchange *x = &c->x;
 	struct response *r = &x->response;
 
+	exchange_finish(x);
 	if (!conn_hold(c, r->body.len) && reads(x))
 		refuse_to_hold(c);
 	log_response(c);

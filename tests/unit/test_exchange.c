@@ -154,6 +154,38 @@ its_end(void **state)
 	assert_true(exchange_walk(a));
 }
 
+/* What an answer was to say is not left out in silence. */
+static void
+long_headers(void **state)
+{
+	struct bench *n = *state;
+	struct exchange *x = &n->a;
+	char text[400];
+
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	exchange_status(x, 204);
+	exchange_header(x, "ETag", "%.200s", text);
+	exchange_header(x, "Link", "%.255s", text);
+	exchange_finish(x);
+	assert_int_equal(x->response.status, 204);
+	assert_int_equal(strlen(x->response.extra), 4 + 4 + 200 + 4 + 4 + 255);
+	for (int one = 0; one < 2; one++) {
+		if (one)
+			exchange_reset(x);
+		exchange_status(x, 204);
+		exchange_header(x, "Range", "%.*s", one ? 256 : 40, text);
+		exchange_header(x, "Retry-After", "%u", 5u);
+		exchange_finish(x);
+		assert_int_equal(x->response.status, 500);
+		assert_string_equal(
+		    x->response.why, "internal: the answer's header Range is too long");
+		assert_string_equal(x->response.extra, "");
+		exchange_finish(x);
+		assert_int_equal(x->response.status, 500);
+	}
+}
+
 int
 main(void)
 {
@@ -161,6 +193,7 @@ main(void)
 	    cmocka_unit_test_setup_teardown(pieces, setup, teardown),
 	    cmocka_unit_test_setup_teardown(one_walk, setup, teardown),
 	    cmocka_unit_test_setup_teardown(its_end, setup, teardown),
+	    cmocka_unit_test_setup_teardown(long_headers, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
