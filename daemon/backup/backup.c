@@ -403,7 +403,9 @@ check_target(const struct backup *b, struct why *why)
 	struct dirent *ent;
 	bool empty = true;
 
-	enum err e = file_mkdirs(b->dir, 0700, why);
+	enum err e = backup_list_room(b->dir, why);
+	if (!e)
+		e = file_mkdirs(b->dir, 0700, why);
 	if (e)
 		return e;
 	DIR *d = opendir(b->dir);

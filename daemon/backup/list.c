@@ -48,6 +48,15 @@ backup_list_add(struct json *list, const struct backup_list_entry *entry)
 }
 
 enum err
+backup_list_room(const char *dir, struct why *why)
+{
+	const size_t most = PATH_MAX - sizeof(((struct backup_list_entry *)0)->name) - 16;
+
+	return strlen(dir) <= most ? ERR_OK
+				   : err_set(why, ERR_LIMIT, "path too long: %.100s...", dir);
+}
+
+enum err
 backup_list_save(const struct json *list, const char *dir, struct why *why)
 {
 	char path[PATH_MAX];
@@ -74,8 +83,11 @@ backup_list_load(struct json **out, const char *dir, struct why *why)
 	uint64_t version;
 	size_t len;
 
+	enum err e = backup_list_room(dir, why);
+	if (e)
+		return e;
 	snprintf(path, sizeof(path), "%s/%s", dir, BACKUP_LIST_NAME);
-	enum err e = file_read(path, BACKUP_LIST_MAX, &text, &len, why);
+	e = file_read(path, BACKUP_LIST_MAX, &text, &len, why);
 	if (e)
 		return e;
 	if (json_parse(&list, text, len, &detail))

@@ -22,6 +22,8 @@ struct backup_list_entry {
 	uint8_t sha256[HASH_LEN];
 };
 
+/* ERR_LIMIT if the names of a backup's files do not fit behind this one. */
+ERR_MUST_USE enum err backup_list_room(const char *dir, struct why *why);
 /* Building: start, add, save. The tree is the caller's. */
 struct json *backup_list_new(uint64_t incarnation, bool keys);
 void backup_list_add(struct json *list, const struct backup_list_entry *entry);

@@ -10,6 +10,7 @@
 #include "file.h"
 #include "hash.h"
 #include "hex.h"
+#include "identity.h"
 #include "json.h"
 #include "record_json.h"
 #include "sign.h"
@@ -125,11 +126,13 @@ open_reading(struct reading *r, const char *dir, const char *ca_file, struct why
 	struct x509_cert ca, signer;
 	struct x509_info info;
 
-	snprintf(path, sizeof(path), "%s/signer.pem", dir);
-	enum err e = read_signer(path, &signer, why);
+	enum err e = identity_path(path, dir, "signer.pem", why);
+	if (!e)
+		e = read_signer(path, &signer, why);
 	if (!e)
 		e = x509_parse(&info, &signer, why);
-	snprintf(path, sizeof(path), "%s/ca.pem", dir);
+	if (!e)
+		e = identity_path(path, dir, "ca.pem", why);
 	if (!e)
 		e = read_issuer(ca_file ? ca_file : path, &signer, &ca, why);
 	if (!e && info.is_ca)

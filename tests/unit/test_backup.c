@@ -150,6 +150,14 @@ whole(void **state)
 	assert_string_equal(backup_restore_missing_key(back_dir), "keys/ca.key");
 	assert_int_equal(backup_restore_run(&r, &c->why), ERR_EXISTS);
 	assert_int_equal(backup_make(&b, &c->why), ERR_EXISTS);
+	/* Its own name would fit, but not those of its files. */
+	char far[PATH_MAX - 100];
+	memset(far, '/', sizeof(far) - 1);
+	memcpy(far, b.dir, strlen(b.dir));
+	strcpy(far + sizeof(far) - 3, "/x");
+	b.dir = far;
+	assert_int_equal(backup_make(&b, &c->why), ERR_LIMIT);
+	assert_int_equal(access(far, F_OK), -1);
 }
 
 struct flying {
