@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,7 +11,6 @@
 #include "bytes.h"
 #include "file.h"
 #include "ini_unknown.h"
-#include "num.h"
 #include "text_file.h"
 
 #define FILE_BYTES_MAX (1u << 20)
@@ -179,50 +177,6 @@ ini_defaults(const struct ini_key *keys, void *fields)
 	for (const struct ini_key *k = keys; k->name; k++)
 		if (k->fallback)
 			(void)!k->set(k, (char *)fields + k->offset, k->fallback, NULL);
-}
-
-enum err
-ini_text(const struct ini_key *k, void *field, const char *value, struct why *why)
-{
-	size_t len = strlen(value);
-
-	if (len == 0 || len >= k->size)
-		return err_set(why, ERR_INVALID, len ? "is longer than %zu bytes" : "has no value",
-		    k->size - 1);
-	memcpy(field, value, len + 1);
-	return ERR_OK;
-}
-
-enum err
-ini_number(const struct ini_key *k, void *field, const char *value, struct why *why)
-{
-	const char *zero = k->words ? k->words[0] : NULL;
-	uint64_t v = 0;
-
-	if ((!zero || strcmp(value, zero) != 0) && (!num_u64(value, k->max, &v) || v < k->min))
-		return err_set(why, ERR_INVALID,
-		    "\"%.40s\" is not %s%sa whole number from %" PRIu64 " to %" PRIu64, value,
-		    zero ? zero : "", zero ? " or " : "", k->min, k->max);
-	memcpy(field, &v, sizeof(v));
-	return ERR_OK;
-}
-
-enum err
-ini_choice(const struct ini_key *k, void *field, const char *value, struct why *why)
-{
-	char list[80] = "";
-
-	for (int i = 0; k->words[i]; i++) {
-		size_t len = strlen(list);
-		if (strcmp(value, k->words[i]) == 0) {
-			bool is = i > 0;
-			memcpy(field, k->size == sizeof(bool) ? (void *)&is : (void *)&i, k->size);
-			return ERR_OK;
-		}
-		const char *joint = k->words[i + 1] ? ", " : " or ";
-		snprintf(list + len, sizeof(list) - len, "%s%s", i ? joint : "", k->words[i]);
-	}
-	return err_set(why, ERR_INVALID, "\"%.40s\" is not %s", value, list);
 }
 
 static void

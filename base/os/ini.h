@@ -23,6 +23,9 @@ struct buf;
 #define INI_PLACE_MAX 320
 #define INI_LINE_MAX 8192 /* bytes of a line, without blanks around it */
 
+/* Of an ini_key: offset and size. */
+#define INI_IN(type, member) offsetof(struct type, member), sizeof(((struct type *)0)->member)
+
 struct ini_key {
 	const char *name; /* NULL ends a table of at most 64 */
 	/* Puts a value into the field; `why` without a place. NULL: the key was removed, its value is not looked at. */
@@ -96,10 +99,13 @@ ERR_MUST_USE enum err ini_read(
 /* A setter: one of key->words becomes its number, in a bool or an enum of that size. */
 ERR_MUST_USE enum err ini_choice(
     const struct ini_key *key, void *field, const char *value, struct why *why);
-/* Texts of 1 to size - 1 bytes; whole numbers from min to max into a uint64_t, where key->words may have one word that stands for 0. */
+/* Texts of 1 to size - 1 bytes; whole numbers from min to max, where key->words may have one word that stands for 0, and sizes, both into a
+ * uint64_t or a uint32_t. */
 ERR_MUST_USE enum err ini_text(
     const struct ini_key *key, void *field, const char *value, struct why *why);
 ERR_MUST_USE enum err ini_number(
+    const struct ini_key *key, void *field, const char *value, struct why *why);
+ERR_MUST_USE enum err ini_bytes(
     const struct ini_key *key, void *field, const char *value, struct why *why);
 /* The place of the value in `field`, or of one of several that a key was given; "" if it is the default. */
 #define INI_LAST SIZE_MAX

@@ -1,6 +1,5 @@
 #include "settings.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,20 +12,6 @@
 #define NAME_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
 
 /* --- what a value may be */
-
-static enum err
-set_bytes(const struct ini_key *k, void *field, const char *value, struct why *why)
-{
-	uint64_t v;
-
-	if (!num_bytes(value, &v) || v < k->min || v > k->max)
-		return err_set(why, ERR_INVALID,
-		    "\"%.40s\" is not a size from %" PRIu64 " to %" PRIu64
-		    " bytes (K, M or G may follow the number)",
-		    value, k->min, k->max);
-	memcpy(field, &v, sizeof(v));
-	return ERR_OK;
-}
 
 /* Its limits are thousandths. */
 static enum err
@@ -140,7 +125,6 @@ set_kinds(const struct ini_key *k, void *field, const char *value, struct why *w
 
 /* --- the table */
 
-#define IN(type, member) offsetof(struct type, member), sizeof(((struct type *)0)->member)
 #define LARGEST ((uint64_t)1000000000000000) /* bytes */
 
 /* clang-format off */
@@ -157,70 +141,70 @@ static const char *const autos[] = {"auto", NULL};
 static const char *const noes[] = {"no", "yes", NULL};
 
 static const struct ini_key coordinator_keys[] = {
-    {"url", set_urls, IN(settings, url_count), .many = true},
-    {"model_mirror", set_mirror, IN(settings, mirror), .fallback = NULL},
-    {"mirror_timeout", set_real, IN(settings, mirror_timeout), 1000, 3600000, .fallback = "60"},
+    {"url", set_urls, INI_IN(settings, url_count), .many = true},
+    {"model_mirror", set_mirror, INI_IN(settings, mirror), .fallback = NULL},
+    {"mirror_timeout", set_real, INI_IN(settings, mirror_timeout), 1000, 3600000, .fallback = "60"},
     {.name = NULL},
 };
 static const struct ini_key device_keys[] = {
-    {"threads", ini_number, IN(settings, threads), 0, 1024, .words = autos},
-    {"send_log", ini_choice, IN(settings, send_log), .words = logs},
+    {"threads", ini_number, INI_IN(settings, threads), 0, 1024, .words = autos},
+    {"send_log", ini_choice, INI_IN(settings, send_log), .words = logs},
     {.name = NULL},
 };
 static const struct ini_key limits_keys[] = {
-    {"model_bytes", set_bytes, IN(settings, model_bytes), 1024, LARGEST, .fallback = "1G"},
-    {"memory_bytes", set_bytes, IN(settings, memory_bytes), 1 << 20, LARGEST, .fallback = NULL},
-    {"cache_bytes", set_bytes, IN(settings, cache_bytes), 1024, LARGEST, .fallback = "2G"},
-    {"outbox_bytes", set_bytes, IN(settings, outbox_bytes), 1024, LARGEST, .fallback = "2G"},
-    {"residual_bytes", set_bytes, IN(settings, residual_bytes), 1024, LARGEST, .fallback = "2G"},
-    {"kept_bytes", set_bytes, IN(settings, kept_bytes), 0, LARGEST, .fallback = "256M"},
-    {"examples_bytes", set_bytes, IN(settings, examples_bytes), 1024, LARGEST, .fallback = "4G"},
-    {"seconds_per_round", set_real, IN(settings, seconds_per_round), 1, 10000000000, .fallback = NULL},
-    {"epochs", ini_number, IN(settings, epochs), 1, 1000000, .fallback = NULL},
+    {"model_bytes", ini_bytes, INI_IN(settings, model_bytes), 1024, LARGEST, .fallback = "1G"},
+    {"memory_bytes", ini_bytes, INI_IN(settings, memory_bytes), 1 << 20, LARGEST, .fallback = NULL},
+    {"cache_bytes", ini_bytes, INI_IN(settings, cache_bytes), 1024, LARGEST, .fallback = "2G"},
+    {"outbox_bytes", ini_bytes, INI_IN(settings, outbox_bytes), 1024, LARGEST, .fallback = "2G"},
+    {"residual_bytes", ini_bytes, INI_IN(settings, residual_bytes), 1024, LARGEST, .fallback = "2G"},
+    {"kept_bytes", ini_bytes, INI_IN(settings, kept_bytes), 0, LARGEST, .fallback = "256M"},
+    {"examples_bytes", ini_bytes, INI_IN(settings, examples_bytes), 1024, LARGEST, .fallback = "4G"},
+    {"seconds_per_round", set_real, INI_IN(settings, seconds_per_round), 1, 10000000000, .fallback = NULL},
+    {"epochs", ini_number, INI_IN(settings, epochs), 1, 1000000, .fallback = NULL},
     {.name = NULL},
 };
 static const struct ini_key eligibility_keys[] = {
-    {"power", ini_choice, IN(settings, eligibility.mains), .words = powers},
-    {"battery_min", ini_number, IN(settings, eligibility.battery_min), 0, 100, .fallback = NULL},
-    {"link", ini_choice, IN(settings, eligibility.link), .words = links},
-    {"metered", ini_choice, IN(settings, eligibility.metered_pauses), .words = metered_words},
-    {"hours", set_hours, IN(settings, eligibility.hours), .fallback = NULL},
-    {"load_max", ini_number, IN(settings, eligibility.load_max), 1, 100, .fallback = NULL},
-    {"temperature_max", set_real, IN(settings, eligibility.temperature_max), 1000, 150000, .fallback = NULL},
-    {"upload_per_day", set_bytes, IN(settings, eligibility.upload_per_day), 1024, LARGEST, .fallback = NULL},
-    {"download_per_day", set_bytes, IN(settings, eligibility.download_per_day), 1024, LARGEST, .fallback = NULL},
-    {"check", ini_text, IN(settings, eligibility.check), .fallback = NULL, .quotes = true},
+    {"power", ini_choice, INI_IN(settings, eligibility.mains), .words = powers},
+    {"battery_min", ini_number, INI_IN(settings, eligibility.battery_min), 0, 100, .fallback = NULL},
+    {"link", ini_choice, INI_IN(settings, eligibility.link), .words = links},
+    {"metered", ini_choice, INI_IN(settings, eligibility.metered_pauses), .words = metered_words},
+    {"hours", set_hours, INI_IN(settings, eligibility.hours), .fallback = NULL},
+    {"load_max", ini_number, INI_IN(settings, eligibility.load_max), 1, 100, .fallback = NULL},
+    {"temperature_max", set_real, INI_IN(settings, eligibility.temperature_max), 1000, 150000, .fallback = NULL},
+    {"upload_per_day", ini_bytes, INI_IN(settings, eligibility.upload_per_day), 1024, LARGEST, .fallback = NULL},
+    {"download_per_day", ini_bytes, INI_IN(settings, eligibility.download_per_day), 1024, LARGEST, .fallback = NULL},
+    {"check", ini_text, INI_IN(settings, eligibility.check), .fallback = NULL, .quotes = true},
     {.name = NULL},
 };
 static const struct ini_key data_keys[] = {
     DATA_SOURCE_KEYS(settings_data),
-    {"hand", ini_number, IN(settings_data, hand), 0, LARGEST * 9, .forms = DATA_IN(DATA_GLYPHS)},
-    {"count", ini_number, IN(settings_data, glyph_count), 1, 10000000, .fallback = "600", .forms = DATA_IN(DATA_GLYPHS)},
-    {"skew", set_real, IN(settings_data, skew), 0, 1000, .forms = DATA_IN(DATA_GLYPHS)},
-    {"seed", ini_number, IN(settings_data, seed), 0, LARGEST * 9, .fallback = "1"},
-    {"shard", set_shard, IN(settings_data, shard), .fallback = "1/1"},
-    {"partition", ini_choice, IN(settings_data, shard.partition), .words = shard_partition_names},
-    {"split", ini_choice, IN(settings_data, shard.partition), .words = splits, .now = "partition"},
-    {"alpha", set_real, IN(settings_data, shard.alpha), 1, 1000000, .fallback = "0.5"},
-    {"column", ini_text, IN(settings_data, shard.column), .fallback = NULL, .forms = DATA_IN(DATA_CSV) | DATA_IN(DATA_PACKED)},
-    {"allow_jobs", ini_text, IN(settings_data, gate.allow), .fallback = NULL},
-    {"deny_jobs", ini_text, IN(settings_data, gate.deny), .fallback = NULL},
+    {"hand", ini_number, INI_IN(settings_data, hand), 0, LARGEST * 9, .forms = DATA_IN(DATA_GLYPHS)},
+    {"count", ini_number, INI_IN(settings_data, glyph_count), 1, 10000000, .fallback = "600", .forms = DATA_IN(DATA_GLYPHS)},
+    {"skew", set_real, INI_IN(settings_data, skew), 0, 1000, .forms = DATA_IN(DATA_GLYPHS)},
+    {"seed", ini_number, INI_IN(settings_data, seed), 0, LARGEST * 9, .fallback = "1"},
+    {"shard", set_shard, INI_IN(settings_data, shard), .fallback = "1/1"},
+    {"partition", ini_choice, INI_IN(settings_data, shard.partition), .words = shard_partition_names},
+    {"split", ini_choice, INI_IN(settings_data, shard.partition), .words = splits, .now = "partition"},
+    {"alpha", set_real, INI_IN(settings_data, shard.alpha), 1, 1000000, .fallback = "0.5"},
+    {"column", ini_text, INI_IN(settings_data, shard.column), .fallback = NULL, .forms = DATA_IN(DATA_CSV) | DATA_IN(DATA_PACKED)},
+    {"allow_jobs", ini_text, INI_IN(settings_data, gate.allow), .fallback = NULL},
+    {"deny_jobs", ini_text, INI_IN(settings_data, gate.deny), .fallback = NULL},
     {.name = NULL},
 };
 static const struct ini_key trainer_keys[] = {
-    {"exec", ini_text, IN(settings_trainer, exec), .needs = 1, .quotes = true},
-    {"grace_s", set_real, IN(settings_trainer, grace_s), 100, 86400000, .fallback = "30"},
-    {"kinds", set_kinds, IN(settings_trainer, kinds), .fallback = "train"},
-    {"persistent", ini_choice, IN(settings_trainer, persistent), .words = noes},
-    {"idle_exit_s", set_real, IN(settings_trainer, idle_exit_s), 0, 86400000, .fallback = NULL},
-    {"share_jobs", ini_choice, IN(settings_trainer, share_jobs), .words = noes},
-    {"memory_bytes", set_bytes, IN(settings_trainer, memory_bytes), 1 << 20, LARGEST, .fallback = NULL},
-    {"confine", ini_choice, IN(settings_trainer, free), .words = confines},
-    {"env", ini_text, IN(settings_trainer, environment), .fallback = NULL, .quotes = true},
-    {"read", ini_text, IN(settings_trainer, read), .fallback = NULL, .quotes = true},
-    {"write", ini_text, IN(settings_trainer, write), .fallback = NULL, .quotes = true},
-    {"allow_jobs", ini_text, IN(settings_trainer, gate.allow), .fallback = NULL},
-    {"deny_jobs", ini_text, IN(settings_trainer, gate.deny), .fallback = NULL},
+    {"exec", ini_text, INI_IN(settings_trainer, exec), .needs = 1, .quotes = true},
+    {"grace_s", set_real, INI_IN(settings_trainer, grace_s), 100, 86400000, .fallback = "30"},
+    {"kinds", set_kinds, INI_IN(settings_trainer, kinds), .fallback = "train"},
+    {"persistent", ini_choice, INI_IN(settings_trainer, persistent), .words = noes},
+    {"idle_exit_s", set_real, INI_IN(settings_trainer, idle_exit_s), 0, 86400000, .fallback = NULL},
+    {"share_jobs", ini_choice, INI_IN(settings_trainer, share_jobs), .words = noes},
+    {"memory_bytes", ini_bytes, INI_IN(settings_trainer, memory_bytes), 1 << 20, LARGEST, .fallback = NULL},
+    {"confine", ini_choice, INI_IN(settings_trainer, free), .words = confines},
+    {"env", ini_text, INI_IN(settings_trainer, environment), .fallback = NULL, .quotes = true},
+    {"read", ini_text, INI_IN(settings_trainer, read), .fallback = NULL, .quotes = true},
+    {"write", ini_text, INI_IN(settings_trainer, write), .fallback = NULL, .quotes = true},
+    {"allow_jobs", ini_text, INI_IN(settings_trainer, gate.allow), .fallback = NULL},
+    {"deny_jobs", ini_text, INI_IN(settings_trainer, gate.deny), .fallback = NULL},
     {.name = NULL},
 };
 /* clang-format on */

@@ -11,49 +11,13 @@
 
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
-static void
-put_unsigned(const struct ini_key *k, void *field, uint64_t v)
-{
-	if (k->size == sizeof(uint64_t))
-		memcpy(field, &v, sizeof(v));
-	else
-		memcpy(field, &(uint32_t){(uint32_t)v}, sizeof(uint32_t));
-}
-
-static enum err
-set_number(const struct ini_key *k, void *field, const char *value, struct why *why)
-{
-	uint64_t v;
-
-	if (!num_u64(value, k->max, &v) || v < k->min)
-		return err_set(why, ERR_INVALID,
-		    "\"%.40s\" is not a whole number from %" PRIu64 " to %" PRIu64, value, k->min,
-		    k->max);
-	put_unsigned(k, field, v);
-	return ERR_OK;
-}
-
-static enum err
-set_bytes(const struct ini_key *k, void *field, const char *value, struct why *why)
-{
-	uint64_t v;
-
-	if (!num_bytes(value, &v) || v < k->min || v > k->max)
-		return err_set(why, ERR_INVALID,
-		    "\"%.40s\" is not a size from %" PRIu64 " to %" PRIu64
-		    " bytes (K, M or G may follow the number)",
-		    value, k->min, k->max);
-	put_unsigned(k, field, v);
-	return ERR_OK;
-}
-
 /* 0 stands for it. */
 static enum err
 set_bytes_or_auto(const struct ini_key *k, void *field, const char *value, struct why *why)
 {
 	if (strcmp(value, "auto") != 0)
-		return set_bytes(k, field, value, why);
-	put_unsigned(k, field, 0);
+		return ini_bytes(k, field, value, why);
+	memset(field, 0, k->size);
 	return ERR_OK;
 }
 
@@ -72,23 +36,10 @@ set_seconds(const struct ini_key *k, void *field, const char *value, struct why 
 }
 
 static enum err
-set_text(const struct ini_key *k, void *field, const char *value, struct why *why)
-{
-	size_t len = strlen(value);
-
-	if (len == 0)
-		return err_set(why, ERR_INVALID, "is empty");
-	if (len >= k->size)
-		return err_set(why, ERR_INVALID, "is longer than %zu bytes", k->size - 1);
-	memcpy(field, value, len + 1);
-	return ERR_OK;
-}
-
-static enum err
 set_text_or_off(const struct ini_key *k, void *field, const char *value, struct why *why)
 {
 	if (strcmp(value, "off") != 0)
-		return set_text(k, field, value, why);
+		return ini_text(k, field, value, why);
 	*(char *)field = '\0';
 	return ERR_OK;
 }
@@ -100,7 +51,7 @@ set_fingerprint(const struct ini_key *k, void *field, const char *value, struct 
 
 	if (!hex_decode(hash, sizeof(hash), value, strlen(value)))
 		return err_set(why, ERR_INVALID, "is not the 64 hex digits that init prints");
-	return set_text(k, field, value, why);
+	return ini_text(k, field, value, why);
 }
 
 /* field is the count; the entries are reached from it because the table knows one offset. */
@@ -148,7 +99,6 @@ set_probe(const struct ini_key *k, void *field, const char *value, struct why *w
 	return ERR_OK;
 }
 
-#define IN(type, member) offsetof(struct type, member), sizeof(((struct type *)0)->member)
 #define KI ((uint64_t)1 << 10)
 #define MI ((uint64_t)1 << 20)
 #define GI ((uint64_t)1 << 30)
@@ -162,83 +112,83 @@ static const char *const levels[] = {
 
 static const char *const autos[] = {"auto", NULL};
 static const struct ini_key server_keys[] = {
-    {"listen", set_listen, IN(config, listen_count), .fallback = "7443", .many = true},
-    {"state_dir", set_text, IN(config, state_dir), .fallback = "/var/lib/rivulet"},
-    {"admin_socket", set_text_or_off, IN(config, admin_socket), .fallback = "/run/rivulet/admin.sock"},
-    {"proxy_from", set_proxy, IN(config, proxy_count), .many = true},
-    {"probe_listen", set_probe, IN(config, probe), .fallback = "off"},
-    {"io_threads", set_number, IN(config, io_threads), 0, 256, .fallback = "0"},
-    {"worker_threads", set_number, IN(config, worker_threads), 0, 256, .fallback = "0"},
-    {"log_level", ini_choice, IN(config, log_level), .fallback = "info", .words = levels},
-    {"reserve", set_bytes, IN(config, reserve), 0, 64 * GI, .fallback = "64M"},
+    {"listen", set_listen, INI_IN(config, listen_count), .fallback = "7443", .many = true},
+    {"state_dir", ini_text, INI_IN(config, state_dir), .fallback = "/var/lib/rivulet"},
+    {"admin_socket", set_text_or_off, INI_IN(config, admin_socket), .fallback = "/run/rivulet/admin.sock"},
+    {"proxy_from", set_proxy, INI_IN(config, proxy_count), .many = true},
+    {"probe_listen", set_probe, INI_IN(config, probe), .fallback = "off"},
+    {"io_threads", ini_number, INI_IN(config, io_threads), 0, 256, .fallback = "0"},
+    {"worker_threads", ini_number, INI_IN(config, worker_threads), 0, 256, .fallback = "0"},
+    {"log_level", ini_choice, INI_IN(config, log_level), .fallback = "info", .words = levels},
+    {"reserve", ini_bytes, INI_IN(config, reserve), 0, 64 * GI, .fallback = "64M"},
     {.name = NULL},
 };
 static const struct ini_key limits_keys[] = {
-    {"connections", set_number, IN(config, connections), 1, 1000000, .fallback = "10000"},
-    {"header_bytes", set_bytes, IN(config, header_bytes), 2 * KI, 64 * KI, .fallback = "32K"},
-    {"json_bytes", set_bytes, IN(config, json_bytes), 8 * KI, 64 * MI, .fallback = "1M"},
-    {"model_bytes", set_bytes, IN(config, model_bytes), KI, 1024 * GI, .fallback = "4G"},
-    {"evaluation_bytes", set_bytes, IN(config, evaluation_bytes), 0, 1024 * GI, .fallback = "1G"},
-    {"evaluation_threads", ini_number, IN(config, evaluation_threads), 0, 256, .fallback = "auto", .words = autos},
-    {"evaluation_work", set_bytes, IN(config, evaluation_work), 0, 1024 * GI, .fallback = "16G"},
-    {"work_bytes", set_bytes_or_auto, IN(config, work_bytes), 64 * MI, 1024 * GI, .fallback = "auto"},
-    {"fold_work", set_bytes, IN(config, fold_work), 0, INT64_MAX, .fallback = "4096G"},
-    {"header_timeout", set_number, IN(config, header_timeout_s), 1, 600, .fallback = "10"},
-    {"idle_timeout", set_number, IN(config, idle_timeout_s), 1, DAY, .fallback = "75"},
-    {"slow_upload_bytes", set_bytes, IN(config, slow_upload_bytes), 1, GI, .fallback = "1K"},
-    {"slow_upload_time", set_number, IN(config, slow_upload_s), 1, 3600, .fallback = "60"},
-    {"long_poll", set_number, IN(config, long_poll_s), 1, 50, .fallback = "50"},
-    {"handshakes", set_number, IN(config, handshakes), 1, 100000, .fallback = "256"},
-    {"handshakes_per_address", set_number, IN(config, handshakes_per_address), 1, 100000, .fallback = "2"},
+    {"connections", ini_number, INI_IN(config, connections), 1, 1000000, .fallback = "10000"},
+    {"header_bytes", ini_bytes, INI_IN(config, header_bytes), 2 * KI, 64 * KI, .fallback = "32K"},
+    {"json_bytes", ini_bytes, INI_IN(config, json_bytes), 8 * KI, 64 * MI, .fallback = "1M"},
+    {"model_bytes", ini_bytes, INI_IN(config, model_bytes), KI, 1024 * GI, .fallback = "4G"},
+    {"evaluation_bytes", ini_bytes, INI_IN(config, evaluation_bytes), 0, 1024 * GI, .fallback = "1G"},
+    {"evaluation_threads", ini_number, INI_IN(config, evaluation_threads), 0, 256, .fallback = "auto", .words = autos},
+    {"evaluation_work", ini_bytes, INI_IN(config, evaluation_work), 0, 1024 * GI, .fallback = "16G"},
+    {"work_bytes", set_bytes_or_auto, INI_IN(config, work_bytes), 64 * MI, 1024 * GI, .fallback = "auto"},
+    {"fold_work", ini_bytes, INI_IN(config, fold_work), 0, INT64_MAX, .fallback = "4096G"},
+    {"header_timeout", ini_number, INI_IN(config, header_timeout_s), 1, 600, .fallback = "10"},
+    {"idle_timeout", ini_number, INI_IN(config, idle_timeout_s), 1, DAY, .fallback = "75"},
+    {"slow_upload_bytes", ini_bytes, INI_IN(config, slow_upload_bytes), 1, GI, .fallback = "1K"},
+    {"slow_upload_time", ini_number, INI_IN(config, slow_upload_s), 1, 3600, .fallback = "60"},
+    {"long_poll", ini_number, INI_IN(config, long_poll_s), 1, 50, .fallback = "50"},
+    {"handshakes", ini_number, INI_IN(config, handshakes), 1, 100000, .fallback = "256"},
+    {"handshakes_per_address", ini_number, INI_IN(config, handshakes_per_address), 1, 100000, .fallback = "2"},
     {.name = "failures_per_minute"},
-    {"requests_per_minute", set_number, IN(config, requests_per_minute), 0, 100000000, .fallback = "12000"},
-    {"output_bytes", set_bytes, IN(config, output_bytes), 64 * KI, 1024 * GI, .fallback = "16M"},
-    {"connections_per_device", set_number, IN(config, connections_per_device), 1, 1000000, .fallback = "64"},
-    {"strangers_cpu", set_number, IN(config, strangers_cpu), 1, 100, .fallback = "30"},
-    {"owner_jobs", set_number, IN(config, owner_jobs), 0, 4096, .fallback = "1000"},
-    {"owner_model_bytes", set_bytes, IN(config, owner_model_bytes), 0, INT64_MAX, .fallback = "256G"},
-    {"owner_document_bytes", set_bytes, IN(config, owner_document_bytes), 0, 1024 * GI, .fallback = "16M"},
-    {"owner_evaluation", set_bytes, IN(config, owner_evaluation), 0, 1024 * GI, .fallback = "64G"},
-    {"owner_fold_work", set_bytes, IN(config, owner_fold_work), 0, INT64_MAX, .fallback = "16384G"},
-    {"owner_priority", set_number, IN(config, owner_priority), 0, 1000000, .fallback = "0"},
-    {"owner_share", set_number, IN(config, owner_share), 1, 1000, .fallback = "1"},
-    {"owner_changes_per_hour", set_number, IN(config, owner_changes_per_hour), 0, 1000000, .fallback = "1000"},
-    {"owner_bytes_per_day", set_bytes, IN(config, owner_bytes_per_day), 0, 1024 * GI, .fallback = "50M"},
-    {"retry_after", set_number, IN(config, retry_after_s), 1, DAY, .fallback = "5"},
+    {"requests_per_minute", ini_number, INI_IN(config, requests_per_minute), 0, 100000000, .fallback = "12000"},
+    {"output_bytes", ini_bytes, INI_IN(config, output_bytes), 64 * KI, 1024 * GI, .fallback = "16M"},
+    {"connections_per_device", ini_number, INI_IN(config, connections_per_device), 1, 1000000, .fallback = "64"},
+    {"strangers_cpu", ini_number, INI_IN(config, strangers_cpu), 1, 100, .fallback = "30"},
+    {"owner_jobs", ini_number, INI_IN(config, owner_jobs), 0, 4096, .fallback = "1000"},
+    {"owner_model_bytes", ini_bytes, INI_IN(config, owner_model_bytes), 0, INT64_MAX, .fallback = "256G"},
+    {"owner_document_bytes", ini_bytes, INI_IN(config, owner_document_bytes), 0, 1024 * GI, .fallback = "16M"},
+    {"owner_evaluation", ini_bytes, INI_IN(config, owner_evaluation), 0, 1024 * GI, .fallback = "64G"},
+    {"owner_fold_work", ini_bytes, INI_IN(config, owner_fold_work), 0, INT64_MAX, .fallback = "16384G"},
+    {"owner_priority", ini_number, INI_IN(config, owner_priority), 0, 1000000, .fallback = "0"},
+    {"owner_share", ini_number, INI_IN(config, owner_share), 1, 1000, .fallback = "1"},
+    {"owner_changes_per_hour", ini_number, INI_IN(config, owner_changes_per_hour), 0, 1000000, .fallback = "1000"},
+    {"owner_bytes_per_day", ini_bytes, INI_IN(config, owner_bytes_per_day), 0, 1024 * GI, .fallback = "50M"},
+    {"retry_after", ini_number, INI_IN(config, retry_after_s), 1, DAY, .fallback = "5"},
     {.name = NULL},
 };
 static const struct ini_key spool_keys[] = {
-    {"quota", set_bytes, IN(config, spool_quota), 0, INT64_MAX, .fallback = "0"},
-    {"mode", ini_choice, IN(config, spool_memory), .fallback = "durable", .words = modes},
-    {"path", set_text, IN(config, spool_path), .fallback = NULL},
-    {"key_file", set_text, IN(config, spool_key_file), .fallback = NULL},
-    {"part_time", set_seconds, IN(config, spool_part_s), 1, 365 * DAY, .fallback = "1h"},
+    {"quota", ini_bytes, INI_IN(config, spool_quota), 0, INT64_MAX, .fallback = "0"},
+    {"mode", ini_choice, INI_IN(config, spool_memory), .fallback = "durable", .words = modes},
+    {"path", ini_text, INI_IN(config, spool_path), .fallback = NULL},
+    {"key_file", ini_text, INI_IN(config, spool_key_file), .fallback = NULL},
+    {"part_time", set_seconds, INI_IN(config, spool_part_s), 1, 365 * DAY, .fallback = "1h"},
     {.name = NULL},
 };
 static const struct ini_key retention_keys[] = {
-    {"keep_last", set_number, IN(config, keep_last), 1, 1000000, .fallback = "3"},
-    {"keep_every", set_number, IN(config, keep_every), 0, 1000000, .fallback = "10"},
-    {"keep_deltas", ini_choice, IN(config, keep_deltas), .fallback = "no", .words = no_yes},
-    {"keep_deltas_bytes", set_bytes, IN(config, keep_deltas_bytes), 0, INT64_MAX, .fallback = "16G"},
-    {"ended_jobs", set_seconds, IN(config, ended_jobs_s), 0, 36500ull * DAY, .fallback = "0"},
+    {"keep_last", ini_number, INI_IN(config, keep_last), 1, 1000000, .fallback = "3"},
+    {"keep_every", ini_number, INI_IN(config, keep_every), 0, 1000000, .fallback = "10"},
+    {"keep_deltas", ini_choice, INI_IN(config, keep_deltas), .fallback = "no", .words = no_yes},
+    {"keep_deltas_bytes", ini_bytes, INI_IN(config, keep_deltas_bytes), 0, INT64_MAX, .fallback = "16G"},
+    {"ended_jobs", set_seconds, INI_IN(config, ended_jobs_s), 0, 36500ull * DAY, .fallback = "0"},
     {.name = NULL},
 };
 static const struct ini_key audit_keys[] = {
-    {"refusals", set_number, IN(config, audit_refusals_s), 1, DAY, .fallback = "600"},
+    {"refusals", ini_number, INI_IN(config, audit_refusals_s), 1, DAY, .fallback = "600"},
     {.name = NULL},
 };
 static const struct ini_key identity_keys[] = {
-    {"ca", set_fingerprint, IN(config, ca), .fallback = NULL},
-    {"device_validity", set_seconds, IN(config, device_validity_s), 1, 36500ull * DAY, .fallback = "365d"},
-    {"rotate_every", set_seconds, IN(config, rotate_every_s), 0, 365 * DAY, .fallback = "1h"},
+    {"ca", set_fingerprint, INI_IN(config, ca), .fallback = NULL},
+    {"device_validity", set_seconds, INI_IN(config, device_validity_s), 1, 36500ull * DAY, .fallback = "365d"},
+    {"rotate_every", set_seconds, INI_IN(config, rotate_every_s), 0, 365 * DAY, .fallback = "1h"},
     {.name = NULL},
 };
 static const struct ini_key data_keys[] = {
     DATA_SOURCE_KEYS(config_data),
-    {"seed", set_number, IN(config_data, seed), 0, UINT64_MAX, .fallback = "0", .forms = DATA_IN(DATA_GLYPHS)},
-    {"first_hand", set_number, IN(config_data, first_hand), 0, 4000000000, .fallback = "1000000", .forms = DATA_IN(DATA_GLYPHS)},
-    {"hands", set_number, IN(config_data, hands), 1, 1000000, .fallback = "50", .forms = DATA_IN(DATA_GLYPHS)},
-    {"count", set_number, IN(config_data, count), 1, 10000000, .fallback = "2000", .forms = DATA_IN(DATA_GLYPHS)},
+    {"seed", ini_number, INI_IN(config_data, seed), 0, UINT64_MAX, .fallback = "0", .forms = DATA_IN(DATA_GLYPHS)},
+    {"first_hand", ini_number, INI_IN(config_data, first_hand), 0, 4000000000, .fallback = "1000000", .forms = DATA_IN(DATA_GLYPHS)},
+    {"hands", ini_number, INI_IN(config_data, hands), 1, 1000000, .fallback = "50", .forms = DATA_IN(DATA_GLYPHS)},
+    {"count", ini_number, INI_IN(config_data, count), 1, 10000000, .fallback = "2000", .forms = DATA_IN(DATA_GLYPHS)},
     {.name = NULL},
 };
 /* clang-format on */

@@ -181,8 +181,8 @@ static const struct {
 	"rivuletd.conf:2: neither a [section] nor \"key = value\" nor a comment"},
     {"[limits]\nlong_poll = 1\n[server]\n[limits]\nlong_poll = 2\n",
 	"rivuletd.conf:5: [limits] long_poll: given twice"},
-    {"[server]\nstate_dir =\n", "rivuletd.conf:2: [server] state_dir: is empty"},
-    {"[server]\nstate_dir = ; nothing\n", "rivuletd.conf:2: [server] state_dir: is empty"},
+    {"[server]\nstate_dir =\n", "rivuletd.conf:2: [server] state_dir: has no value"},
+    {"[server]\nstate_dir = ; nothing\n", "rivuletd.conf:2: [server] state_dir: has no value"},
     {"[limits]\nevaluation_threads = 257\n",
 	"rivuletd.conf:2: [limits] evaluation_threads: \"257\" is not auto or a whole "
 	"number from 0 to 256"},

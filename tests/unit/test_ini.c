@@ -47,7 +47,6 @@ add_text(const struct ini_key *k, void *field, const char *value, struct why *wh
 	return ERR_OK;
 }
 
-#define IN(type, member) offsetof(struct type, member), sizeof(((struct type *)0)->member)
 #define FRUIT 1u
 #define FLOWERS 2u
 
@@ -56,18 +55,18 @@ static const char *const no_yes[] = {"no", "yes", NULL};
 static const char *const stall_kinds[] = {"fruit", "flowers", NULL};
 
 static const struct ini_key shop_keys[] = {
-    {"name", set_text, IN(shop, name), .fallback = "corner"},
-    {"town", set_text, IN(shop, town), .fallback = NULL},
-    {"day", add_text, IN(shop, days), .fallback = "Mo", .many = true},
-    {"size", ini_choice, IN(shop, size), .fallback = "medium", .words = sizes},
-    {"open", ini_choice, IN(shop, open), .words = no_yes},
+    {"name", set_text, INI_IN(shop, name), .fallback = "corner"},
+    {"town", set_text, INI_IN(shop, town), .fallback = NULL},
+    {"day", add_text, INI_IN(shop, days), .fallback = "Mo", .many = true},
+    {"size", ini_choice, INI_IN(shop, size), .fallback = "medium", .words = sizes},
+    {"open", ini_choice, INI_IN(shop, open), .words = no_yes},
     {"owner", NULL, 0, 0, .fallback = NULL},
     {.name = NULL},
 };
 static const struct ini_key stall_keys[] = {
-    {"kind", ini_choice, IN(stall, kind), .words = stall_kinds, .needs = FRUIT | FLOWERS},
-    {"fruit", set_text, IN(stall, fruit), .forms = FRUIT, .needs = FRUIT},
-    {"colour", set_text, IN(stall, colour), .fallback = "red", .forms = FLOWERS},
+    {"kind", ini_choice, INI_IN(stall, kind), .words = stall_kinds, .needs = FRUIT | FLOWERS},
+    {"fruit", set_text, INI_IN(stall, fruit), .forms = FRUIT, .needs = FRUIT},
+    {"colour", set_text, INI_IN(stall, colour), .fallback = "red", .forms = FLOWERS},
     {.name = NULL},
 };
 
