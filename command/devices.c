@@ -117,9 +117,9 @@ cmd_devices_pick(const struct json *devices, const struct cmd_devices_filter *fi
 
 /* "active", or with another role than device "active,admin"; "locked-out" of one that is active, but is not let in. */
 static void
-cell_state(struct cmd_table *t, const struct json *d)
+cell_state(struct cmd_table *t, const struct json *d, const char *key)
 {
-	const char *state = locked_out(d) ? "locked-out" : json_string(json_get(d, "state"));
+	const char *state = locked_out(d) ? "locked-out" : json_string(json_get(d, key));
 	const char *role = json_string(json_get(d, "role"));
 	bool plain = !role || strcmp(role, "device") == 0;
 
@@ -128,11 +128,11 @@ cell_state(struct cmd_table *t, const struct json *d)
 
 /* How far the device's clock is from the coordinator's: "+3s", "-2h". */
 static void
-cell_clock(struct cmd_table *t, const struct json *d)
+cell_clock(struct cmd_table *t, const struct json *d, const char *key)
 {
 	double v;
 
-	if (!json_double(json_get(d, "clock_offset_s"), &v)) {
+	if (!json_double(json_get(d, key), &v)) {
 		cmd_print_cell(t, "-");
 		return;
 	}
@@ -158,14 +158,14 @@ event_time(const struct json *event)
 
 /* A copied home; else why it has no work, or, if nothing came after it, what went wrong: "refused stale-round", "abort no-data". */
 static void
-cell_reason(struct cmd_table *t, const struct json *d)
+cell_reason(struct cmd_table *t, const struct json *d, const char *key)
 {
 	const struct json *refusal = json_get(d, "last_refusal"),
 			  *abort = json_get(d, "last_abort");
 	bool aborted = event_time(abort) > event_time(refusal);
 	const struct json *event = aborted ? abort : refusal;
 	const char *word = json_string(json_get(event, "reason"));
-	const char *reason = json_string(json_get(d, "reason"));
+	const char *reason = json_string(json_get(d, key));
 
 	if (is_contested(d))
 		cmd_print_cell(t, "CONTESTED");
@@ -176,36 +176,7 @@ cell_reason(struct cmd_table *t, const struct json *d)
 	else if (word && reason && strcmp(word, reason) == 0)
 		cmd_print_cell(t, "%s %s", aborted ? "abort" : "refused", word);
 	else
-		cmd_print_text(t, d, "reason");
-}
-
-static void
-cell_cut(struct cmd_table *t, int most)
-{
-	char *cell = t->cells[t->count - 1];
-
-	if (strlen(cell) > (size_t)most) {
-		cell[most - 1] = '~';
-		cell[most] = '\0';
-	}
-}
-
-static void
-print_row(struct cmd_table *t, const struct json *d)
-{
-	cmd_print_short_id(t, d, "device");
-	cmd_print_text(t, d, "name");
-	cell_cut(t, NAME_SHOWN);
-	cell_state(t, d);
-	cmd_print_age(t, d, "last_contact");
-	cmd_print_text(t, d, "agent");
-	cell_clock(t, d);
-	cmd_print_bytes(t, d, "disk_free_bytes");
-	cmd_print_count(t, d, "reports");
-	cmd_print_labels(t, d, "labels");
-	cell_cut(t, LABELS_SHOWN);
-	cell_reason(t, d);
-	cell_cut(t, REASON_SHOWN);
+		cmd_print_text(t, d, key);
 }
 
 static void
@@ -235,18 +206,25 @@ print_totals(const struct json *devices)
 void
 cmd_devices_print(const struct json *devices)
 {
-	static const char *const heads[] = {"DEVICE", "NAME", "STATE", "SEEN", "AGENT", "CLOCK",
-	    "DISK", "REPORTS", "LABELS", "REASON"};
-	struct cmd_table t;
+	static const struct cmd_column columns[] = {
+	    {"DEVICE", cmd_print_short_id, .key = "device"},
+	    {"NAME", cmd_print_text, .key = "name", .most = NAME_SHOWN},
+	    {"STATE", cell_state, .key = "state"},
+	    {"SEEN", cmd_print_age, .key = "last_contact"},
+	    {"AGENT", cmd_print_text, .key = "agent"},
+	    {"CLOCK", cell_clock, .key = "clock_offset_s"},
+	    {"DISK", cmd_print_bytes, .key = "disk_free_bytes"},
+	    {"REPORTS", cmd_print_count, .key = "reports"},
+	    {"LABELS", cmd_print_labels, .key = "labels", .most = LABELS_SHOWN},
+	    {"REASON", cell_reason, .key = "reason", .most = REASON_SHOWN},
+	    {.head = NULL},
+	};
 
 	if (json_count(devices) == 0) {
 		printf("no devices\n");
 		return;
 	}
-	cmd_print_start(&t, heads, sizeof(heads) / sizeof(*heads));
-	for (size_t i = 0; i < json_count(devices); i++)
-		print_row(&t, json_at(devices, i));
-	cmd_print_end(&t);
+	cmd_print_rows(columns, devices);
 	print_totals(devices);
 }
 

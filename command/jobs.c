@@ -10,12 +10,13 @@
 #include "print.h"
 #include "states.h"
 
+/* Of those that close the round. */
 static void
-cell_ratio(struct cmd_table *t, const struct json *o, const char *part, const char *whole)
+cell_reports(struct cmd_table *t, const struct json *o, const char *key)
 {
 	uint64_t a, b;
 
-	if (json_u64(json_get(o, part), &a) && json_u64(json_get(o, whole), &b))
+	if (json_u64(json_get(o, key), &a) && json_u64(json_get(o, "goal"), &b))
 		cmd_print_cell(t, "%llu/%llu", (unsigned long long)a, (unsigned long long)b);
 	else
 		cmd_print_cell(t, "-");
@@ -23,14 +24,14 @@ cell_ratio(struct cmd_table *t, const struct json *o, const char *part, const ch
 
 /* By name, where it has one that is no id. */
 static void
-cell_owner(struct cmd_table *t, const struct json *job)
+cell_owner(struct cmd_table *t, const struct json *job, const char *key)
 {
 	const char *name = json_string(json_get(job, "owner_name"));
 
 	if (name && *name && strncmp(name, "token:", 6) != 0)
 		cmd_print_cell(t, "%s", name);
 	else
-		cmd_print_short_id(t, job, "owner");
+		cmd_print_short_id(t, job, key);
 }
 
 struct json *
@@ -45,33 +46,23 @@ cmd_jobs_living(const struct json *jobs)
 }
 
 static void
-print_row(struct cmd_table *t, const struct json *job)
-{
-	const struct json *metric = json_get(job, "metric");
-
-	cmd_print_short_id(t, job, "job");
-	cmd_print_text(t, job, "name");
-	cmd_print_text(t, job, "state");
-	cmd_print_count(t, job, "round");
-	cell_ratio(t, json_get(job, "open"), "reports", "goal");
-	cmd_print_figure(t, metric, "accuracy");
-	cmd_print_figure(t, metric, "loss");
-	cmd_print_short_id(t, job, "model");
-	cmd_print_age(t, job, "created_at");
-	cell_owner(t, job);
-}
-
-static void
 print_table(const struct json *jobs)
 {
-	static const char *const heads[] = {"JOB", "NAME", "STATE", "ROUND", "REPORTS", "ACCURACY",
-	    "LOSS", "MODEL", "AGE", "OWNER"};
-	struct cmd_table t;
+	static const struct cmd_column columns[] = {
+	    {"JOB", cmd_print_short_id, .key = "job"},
+	    {"NAME", cmd_print_text, .key = "name"},
+	    {"STATE", cmd_print_text, .key = "state"},
+	    {"ROUND", cmd_print_count, .key = "round"},
+	    {"REPORTS", cell_reports, .in = "open", .key = "reports"},
+	    {"ACCURACY", cmd_print_figure, .in = "metric", .key = "accuracy"},
+	    {"LOSS", cmd_print_figure, .in = "metric", .key = "loss"},
+	    {"MODEL", cmd_print_short_id, .key = "model"},
+	    {"AGE", cmd_print_age, .key = "created_at"},
+	    {"OWNER", cell_owner, .key = "owner"},
+	    {.head = NULL},
+	};
 
-	cmd_print_start(&t, heads, 10);
-	for (const struct json *job = json_first(jobs); job; job = json_next(job))
-		print_row(&t, job);
-	cmd_print_end(&t);
+	cmd_print_rows(columns, jobs);
 }
 
 void
@@ -145,35 +136,43 @@ print_metrics(const struct json *job, const struct json *rounds)
 	cmd_print_end(&t);
 }
 
+static void
+cell_seconds(struct cmd_table *t, const struct json *round, const char *key)
+{
+	double seconds;
+
+	if (json_double(json_get(round, key), &seconds))
+		cmd_print_cell(t, "%.2f", seconds);
+	else
+		cmd_print_cell(t, "-");
+}
+
+static void
+cell_round_age(struct cmd_table *t, const struct json *round, const char *key)
+{
+	cmd_print_age(t, round, json_get(round, key) ? key : "opened_at");
+}
+
 void
 cmd_jobs_rounds(const struct json *job, const struct json *rounds)
 {
-	static const char *const heads[] = {"ROUND", "STATE", "REPORTS", "EXAMPLES", "LOSS",
-	    "ACCURACY", "EVAL LOSS", "EVAL ACC", "UP", "DOWN", "SECONDS", "AGE"};
-	struct cmd_table t;
+	static const struct cmd_column columns[] = {
+	    {"ROUND", cmd_print_count, .key = "round"},
+	    {"STATE", cmd_print_text, .key = "state"},
+	    {"REPORTS", cell_reports, .key = "reports"},
+	    {"EXAMPLES", cmd_print_count, .key = "examples"},
+	    {"LOSS", cmd_print_figure, .key = "loss"},
+	    {"ACCURACY", cmd_print_figure, .key = "accuracy"},
+	    {"EVAL LOSS", cmd_print_figure, .in = "evaluate", .key = "loss"},
+	    {"EVAL ACC", cmd_print_figure, .in = "evaluate", .key = "accuracy"},
+	    {"UP", cmd_print_bytes, .key = "bytes_up"},
+	    {"DOWN", cmd_print_bytes, .key = "bytes_down"},
+	    {"SECONDS", cell_seconds, .key = "seconds"},
+	    {"AGE", cell_round_age, .key = "closed_at"},
+	    {.head = NULL},
+	};
 
-	cmd_print_start(&t, heads, 12);
-	for (size_t i = 0; i < json_count(rounds); i++) {
-		const struct json *round = json_at(rounds, i);
-		const struct json *evaluate = json_get(round, "evaluate");
-		double seconds;
-		cmd_print_count(&t, round, "round");
-		cmd_print_text(&t, round, "state");
-		cell_ratio(&t, round, "reports", "goal");
-		cmd_print_count(&t, round, "examples");
-		cmd_print_figure(&t, round, "loss");
-		cmd_print_figure(&t, round, "accuracy");
-		cmd_print_figure(&t, evaluate, "loss");
-		cmd_print_figure(&t, evaluate, "accuracy");
-		cmd_print_bytes(&t, round, "bytes_up");
-		cmd_print_bytes(&t, round, "bytes_down");
-		if (json_double(json_get(round, "seconds"), &seconds))
-			cmd_print_cell(&t, "%.2f", seconds);
-		else
-			cmd_print_cell(&t, "-");
-		cmd_print_age(&t, round, json_get(round, "closed_at") ? "closed_at" : "opened_at");
-	}
-	cmd_print_end(&t);
+	cmd_print_rows(columns, rounds);
 	for (size_t i = 0; i < json_count(rounds); i++)
 		print_reason(json_at(rounds, i));
 	print_metrics(job, rounds);

@@ -156,11 +156,42 @@ token_create(int argc, char **argv)
 	return cmd_admin_end(&a, e, &why);
 }
 
+static bool
+is(const struct json *token, const char *key)
+{
+	bool yes = false;
+
+	(void)json_bool(json_get(token, key), &yes);
+	return yes;
+}
+
+static void
+cell_kind(struct cmd_table *t, const struct json *token, const char *key)
+{
+	cmd_print_cell(t, "%s", is(token, key) ? "access" : "join");
+}
+
+/* Of tokens for joining alone. */
+static void
+cell_uses(struct cmd_table *t, const struct json *token, const char *key)
+{
+	cmd_print_count(t, is(token, "access") ? NULL : token, key);
+}
+
+static void
+cell_state(struct cmd_table *t, const struct json *token, const char *key)
+{
+	double expires;
+	bool late = json_double(json_get(token, key), &expires) && expires < clock_wall();
+
+	cmd_print_cell(t, "%s", is(token, "revoked") ? "revoked" : late ? "expired" : "valid");
+}
+
 /* What it gives those who join: "gw-7", or "north-*". */
 static void
-print_name(struct cmd_table *t, const struct json *token)
+cell_name(struct cmd_table *t, const struct json *token, const char *key)
 {
-	const char *name = json_string(json_get(token, "name"));
+	const char *name = json_string(json_get(token, key));
 	const char *prefix = json_string(json_get(token, "name_prefix"));
 
 	if (prefix && *prefix)
@@ -172,33 +203,24 @@ print_name(struct cmd_table *t, const struct json *token)
 static void
 print_tokens(const struct json *tokens)
 {
-	static const char *const heads[] = {"TOKEN", "KIND", "ROLE", "OWNER", "USES", "LEFT",
-	    "CREATED", "EXPIRES", "STATE", "NAME", "USED", "FROM", "LABELS"};
-	struct cmd_table t;
-	double now = clock_wall(), expires;
+	static const struct cmd_column columns[] = {
+	    {"TOKEN", cmd_print_text, .key = "id"},
+	    {"KIND", cell_kind, .key = "access"},
+	    {"ROLE", cmd_print_text, .key = "role"},
+	    {"OWNER", cmd_print_text, .key = "owner"},
+	    {"USES", cell_uses, .key = "uses"},
+	    {"LEFT", cell_uses, .key = "uses_left"},
+	    {"CREATED", cmd_print_age, .key = "created_at"},
+	    {"EXPIRES", cmd_print_until, .key = "expires_at"},
+	    {"STATE", cell_state, .key = "expires_at"},
+	    {"NAME", cell_name, .key = "name"},
+	    {"USED", cmd_print_age, .key = "last_used"},
+	    {"FROM", cmd_print_text, .key = "last_address"},
+	    {"LABELS", cmd_print_labels, .key = "labels"},
+	    {.head = NULL},
+	};
 
-	cmd_print_start(&t, heads, sizeof(heads) / sizeof(*heads));
-	for (size_t i = 0; i < json_count(tokens); i++) {
-		const struct json *token = json_at(tokens, i);
-		bool revoked = false, access = false;
-		(void)json_bool(json_get(token, "revoked"), &revoked);
-		(void)json_bool(json_get(token, "access"), &access);
-		cmd_print_text(&t, token, "id");
-		cmd_print_cell(&t, "%s", access ? "access" : "join");
-		cmd_print_text(&t, token, "role");
-		cmd_print_text(&t, token, "owner");
-		cmd_print_count(&t, access ? NULL : token, "uses");
-		cmd_print_count(&t, access ? NULL : token, "uses_left");
-		cmd_print_age(&t, token, "created_at");
-		cmd_print_until(&t, token, "expires_at");
-		bool late = json_double(json_get(token, "expires_at"), &expires) && expires < now;
-		cmd_print_cell(&t, "%s", revoked ? "revoked" : late ? "expired" : "valid");
-		print_name(&t, token);
-		cmd_print_age(&t, token, "last_used");
-		cmd_print_text(&t, token, "last_address");
-		cmd_print_labels(&t, token, "labels");
-	}
-	cmd_print_end(&t);
+	cmd_print_rows(columns, tokens);
 }
 
 static int

@@ -199,6 +199,36 @@ cmd_print_end(struct cmd_table *t)
 	t->cells = NULL;
 }
 
+static void
+cut(struct cmd_table *t, size_t most)
+{
+	if (most == 0 || t->count == 0)
+		return;
+	char *cell = t->cells[t->count - 1];
+	if (strlen(cell) > most) {
+		cell[most - 1] = '~';
+		cell[most] = '\0';
+	}
+}
+
+void
+cmd_print_rows(const struct cmd_column *columns, const struct json *array)
+{
+	const char *heads[CMD_PRINT_COLUMNS_MAX];
+	struct cmd_table t;
+	size_t n = 0;
+
+	for (; columns[n].head && n < CMD_PRINT_COLUMNS_MAX; n++)
+		heads[n] = columns[n].head;
+	cmd_print_start(&t, heads, n);
+	for (const struct json *row = json_first(array); row; row = json_next(row))
+		for (const struct cmd_column *c = columns; c < columns + n; c++) {
+			c->cell(&t, c->in ? json_get(row, c->in) : row, c->key);
+			cut(&t, c->most);
+		}
+	cmd_print_end(&t);
+}
+
 void
 cmd_print_members(const struct json *array, const char *key)
 {

@@ -40,6 +40,15 @@ void cmd_print_cell(struct cmd_table *t, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void cmd_print_end(struct cmd_table *t);
 
+/* A table of JSON: a line for each object of an array, whose cells come from a member of the object, or of its member `in`. */
+struct cmd_column {
+	const char *head; /* NULL ends a list of at most CMD_PRINT_COLUMNS_MAX */
+	void (*cell)(struct cmd_table *t, const struct json *object, const char *key);
+	const char *key, *in;
+	size_t most; /* characters that are shown, behind which stands '~'; 0: all */
+};
+void cmd_print_rows(const struct cmd_column *columns, const struct json *array);
+
 /* Cells from JSON members; "-" where a value is absent. */
 void cmd_print_text(struct cmd_table *t, const struct json *object, const char *key);
 void cmd_print_short_id(struct cmd_table *t, const struct json *object, const char *key);

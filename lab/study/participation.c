@@ -13,28 +13,19 @@
 /* --- a job */
 
 static void
-print_decile(struct cmd_table *t, const struct json *decile)
-{
-	cmd_print_count(t, decile, "decile");
-	cmd_print_count(t, decile, "devices");
-	cmd_print_count(t, decile, "reports");
-	cmd_print_figure(t, decile, "steps_per_s_min");
-	cmd_print_figure(t, decile, "steps_per_s_max");
-}
-
-static void
 print_deciles(const struct json *deciles)
 {
-	static const char *const heads[] = {
-	    "SPEED DECILE", "DEVICES", "REPORTS", "STEPS/S FROM", "TO"};
-	struct cmd_table t;
+	static const struct cmd_column columns[] = {
+	    {"SPEED DECILE", cmd_print_count, .key = "decile"},
+	    {"DEVICES", cmd_print_count, .key = "devices"},
+	    {"REPORTS", cmd_print_count, .key = "reports"},
+	    {"STEPS/S FROM", cmd_print_figure, .key = "steps_per_s_min"},
+	    {"TO", cmd_print_figure, .key = "steps_per_s_max"},
+	    {.head = NULL},
+	};
 
-	if (json_count(deciles) == 0)
-		return;
-	cmd_print_start(&t, heads, sizeof(heads) / sizeof(*heads));
-	for (size_t i = 0; i < json_count(deciles); i++)
-		print_decile(&t, json_at(deciles, i));
-	cmd_print_end(&t);
+	if (json_count(deciles) > 0)
+		cmd_print_rows(columns, deciles);
 }
 
 static void

@@ -143,6 +143,32 @@ ages(void **state)
 	json_free(v);
 }
 
+static void
+rows(void **state)
+{
+	static const struct cmd_column columns[] = {
+	    {"NAME", cmd_print_text, .key = "name", .most = 4},
+	    {"LOSS", cmd_print_figure, .in = "metric", .key = "loss"},
+	    {"N", cmd_print_count, .key = "n"},
+	    {.head = NULL},
+	};
+	static const char text[] =
+	    "[{\"name\": \"abcde\", \"metric\": {\"loss\": 0.5}}, {\"name\": \"abcd\", \"n\": 7}]";
+	struct json *v = NULL;
+
+	(void)state;
+	assert_int_equal(json_parse(&v, text, sizeof(text) - 1, NULL), ERR_OK);
+	begin();
+	cmd_print_rows(columns, v);
+	cmd_print_rows(columns, NULL);
+	assert_string_equal(end(),
+	    "NAME    LOSS  N\n"
+	    "abc~  0.5000  -\n"
+	    "abcd       -  7\n"
+	    "NAME  LOSS  N\n");
+	json_free(v);
+}
+
 /* A figure that somebody else reports is no wider than its column, whatever it is. */
 static void
 figures(void **state)
@@ -229,6 +255,7 @@ main(void)
 	    cmocka_unit_test(tables_and_lines),
 	    cmocka_unit_test(said),
 	    cmocka_unit_test(ages),
+	    cmocka_unit_test(rows),
 	    cmocka_unit_test(figures),
 	    cmocka_unit_test(json),
 	    cmocka_unit_test(tensor_names),
