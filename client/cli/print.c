@@ -218,7 +218,7 @@ cmd_print_rows(const struct cmd_column *columns, const struct json *array)
 	struct cmd_table t;
 	size_t n = 0;
 
-	for (; columns[n].head && n < CMD_PRINT_COLUMNS_MAX; n++)
+	for (; n < CMD_PRINT_COLUMNS_MAX && columns[n].head; n++)
 		heads[n] = columns[n].head;
 	cmd_print_start(&t, heads, n);
 	for (const struct json *row = json_first(array); row; row = json_next(row))

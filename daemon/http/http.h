@@ -13,8 +13,8 @@ struct buf;
  * folded lines, no space before a colon, no other version, no escapes and no bytes outside ASCII in the path, no Transfer-Encoding and no
  * upgrade; Host and what else decides something comes once. Bodies are the connection's business. No I/O.
  */
-#define HTTP_HEAD_MAX \
-	(80u << 10) /* bytes of a header block; header_bytes of the settings is less */
+/* Bytes of a header block. The settings' header_bytes is less. */
+#define HTTP_HEAD_MAX (80u << 10)
 #define HTTP_PATH_MAX 1024
 #define HTTP_VALUE_MAX 24576 /* the longest header value kept (a report in base64) */
 
@@ -42,7 +42,7 @@ struct http_request {
  * to look from, 0 at first; it moves on. A line that ends in a bare LF ends the block too: no more is needed to refuse it,
  * and http_request_parse does. */
 size_t http_head_length(const char *data, size_t len, size_t *seen);
-/* Parses one complete header block. On failure *status is 400, 405, 411, 417, 431, 501 or 505 and why says what was wrong.
+/* Parses one complete header block. On failure *status is 400, 411, 414, 417, 431, 503 or 505 and why says what was wrong.
  * The caller frees with http_request_deinit in either case. */
 ERR_MUST_USE enum err http_request_parse(
     struct http_request *out, const char *head, size_t len, unsigned *status, struct why *why);

@@ -14,7 +14,8 @@ struct store_statement {
 /* A connection. Its statements are prepared at first use and finalized at close; one thread at a time uses it. */
 struct store_db {
 	sqlite3 *sql;
-	struct store_statement *statements; /* as bytes_place has the addresses of their texts */
+	struct store_statement
+	    *statements; /* by the addresses of their texts, as bytes_place has them */
 	size_t statement_count, statement_room;
 	struct why last; /* SQLite's words about the last failure; "" if none */
 	bool unjudged; /* rows are read whatever their checksums say */
