@@ -23,9 +23,6 @@ struct buf;
 #define INI_PLACE_MAX 320
 #define INI_LINE_MAX 8192 /* bytes of a line, without blanks around it */
 
-/* Of an ini_key: offset and size. */
-#define INI_IN(type, member) offsetof(struct type, member), sizeof(((struct type *)0)->member)
-
 struct ini_key {
 	const char *name; /* NULL ends a table of at most 64 */
 	/* Puts a value into the field; `why` without a place. NULL: the key was removed, its value is not looked at. */

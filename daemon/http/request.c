@@ -5,6 +5,7 @@
 
 #include "bytes.h"
 #include "http.h"
+#include "member.h"
 #include "num.h"
 
 #define DIGITS_MAX 18 /* of a number, which 64 bits then hold */
@@ -27,21 +28,20 @@ enum field {
 	FIELD_OTHER
 };
 
-#define IN(member) offsetof(struct http_request, member), sizeof(((struct http_request *)0)->member)
 static const struct {
 	const char *name;
 	size_t offset, size; /* of what is kept */
-} fields[FIELD_OTHER] = {{"authorization", IN(authorization)}, {"range", IN(range)},
-    {"if-none-match", IN(if_none_match)}, {"rivulet-manifest", IN(manifest)},
-    {"rivulet-report", IN(report)}, {"host", 0, 0}, {"content-length", 0, 0},
+} fields[FIELD_OTHER] = {{"authorization", MEMBER(http_request, authorization)},
+    {"range", MEMBER(http_request, range)}, {"if-none-match", MEMBER(http_request, if_none_match)},
+    {"rivulet-manifest", MEMBER(http_request, manifest)},
+    {"rivulet-report", MEMBER(http_request, report)}, {"host", 0, 0}, {"content-length", 0, 0},
     {"upload-offset", 0, 0}, {"expect", 0, 0}, {"transfer-encoding", 0, 0},
     {"proxy-connection", 0, 0}, {"connection", 0, 0}, {"upgrade", 0, 0}};
 
 struct reader {
 	struct http_request *out;
 	unsigned seen; /* a bit for each field */
-	bool close, upgrade, tunnel; /* words of Connection; CONNECT */
-	bool encoded; /* there is a name that begins with Transfer-Encoding */
+	bool close, upgrade, tunnel, encoded; /* Connection; CONNECT; Transfer-Encoding... */
 	unsigned form_status, status;
 	const char *bad; /* the first mistake in lines whose form is right */
 };

@@ -4,32 +4,26 @@
 
 #include "store_inside.h"
 
-#define AT(type, member) offsetof(struct store_##type, member)
-#define ARRAY(type, member) AT(type, member), sizeof(((struct store_##type *)0)->member)
-#define TABLE(name) \
-	static const struct store_table name##_table = { \
-	    sizeof(name##_fields) / sizeof(name##_fields[0]), name##_fields}
-
 static const struct store_field audit_fields[] = {
-    {STORE_UNSIGNED, AT(audit, seq), 0},
-    {STORE_BLOB, ARRAY(audit, link)},
-    {STORE_LONG_TEXT, AT(audit, body), AT(audit, body_len)},
-    {STORE_BLOB, ARRAY(audit, job)},
-    {STORE_UNSIGNED, AT(audit, round), 0},
+    {STORE_UNSIGNED, MEMBER(store_audit, seq)},
+    {STORE_BLOB, MEMBER(store_audit, link)},
+    {STORE_LONG_TEXT, offsetof(struct store_audit, body), offsetof(struct store_audit, body_len)},
+    {STORE_BLOB, MEMBER(store_audit, job)},
+    {STORE_UNSIGNED, MEMBER(store_audit, round)},
 };
-TABLE(audit);
+static const struct store_table audit_table = STORE_TABLE(audit_fields);
 
 static const struct store_field link_fields[] = {{STORE_BLOB, 0, 256}};
-TABLE(link);
+static const struct store_table link_table = STORE_TABLE(link_fields);
 
 static const struct store_field detail_fields[] = {
-    {STORE_UNSIGNED, AT(detail, seq), 0},
-    {STORE_UNSIGNED, AT(detail, place), 0},
-    {STORE_BLOB, ARRAY(detail, device)},
-    {STORE_BLOB, ARRAY(detail, salt)},
-    {STORE_LONG_BLOB, AT(detail, data), AT(detail, len)},
+    {STORE_UNSIGNED, MEMBER(store_detail, seq)},
+    {STORE_UNSIGNED, MEMBER(store_detail, place)},
+    {STORE_BLOB, MEMBER(store_detail, device)},
+    {STORE_BLOB, MEMBER(store_detail, salt)},
+    {STORE_LONG_BLOB, offsetof(struct store_detail, data), offsetof(struct store_detail, len)},
 };
-TABLE(detail);
+static const struct store_table detail_table = STORE_TABLE(detail_fields);
 
 /* Zeros stand for NULL in the table, so that its indexes hold only rows that are about somebody. */
 #define ENTRY "seq, link, body, coalesce(job, zeroblob(16)), coalesce(round, 0)"
@@ -133,10 +127,10 @@ store_audit_sight(struct store_db *db, uint64_t seq, const uint8_t device[32],
 /* --- erasing a device */
 
 static const struct store_field number_fields[] = {{STORE_UNSIGNED, 0, 0}};
-TABLE(number);
+static const struct store_table number_table = STORE_TABLE(number_fields);
 
 static const struct store_field task_fields[] = {{STORE_BLOB, 0, 16}};
-TABLE(task);
+static const struct store_table task_table = STORE_TABLE(task_fields);
 
 static enum err
 is_busy(struct store_db *db, const uint8_t device[32])

@@ -27,10 +27,10 @@ struct task_row {
 	uint64_t bytes;
 };
 static const struct store_field task_fields[] = {
-    {STORE_BLOB, offsetof(struct task_row, task), 16},
-    {STORE_UNSIGNED, offsetof(struct task_row, bytes), 0},
+    {STORE_BLOB, MEMBER(task_row, task)},
+    {STORE_UNSIGNED, MEMBER(task_row, bytes)},
 };
-static const struct store_table task_table = {2, task_fields};
+static const struct store_table task_table = STORE_TABLE(task_fields);
 
 enum err
 store_delete_tasks(struct store_db *db, const uint8_t job[16], uint64_t from, uint64_t to,

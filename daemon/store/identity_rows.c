@@ -4,35 +4,31 @@
 #include "row.h"
 #include "store_inside.h"
 
-#define AT(member) offsetof(struct store_seen, member)
-#define ARRAY(member) AT(member), sizeof(((struct store_seen *)0)->member)
-
 static const struct store_field seen_fields[] = {
-    {STORE_BLOB, ARRAY(device)},
-    {STORE_REAL, AT(last_contact), 0},
-    {STORE_TEXT, ARRAY(agent)},
-    {STORE_TEXT, ARRAY(reason)},
-    {STORE_TEXT, ARRAY(refused)},
-    {STORE_REAL, AT(refused_at), 0},
-    {STORE_TEXT, ARRAY(aborted)},
-    {STORE_REAL, AT(aborted_at), 0},
-    {STORE_REAL, AT(clock_offset), 0},
-    {STORE_REAL, AT(disk_free), 0},
-    {STORE_BLOB, ARRAY(machine)},
-    {STORE_BLOB, ARRAY(other_machine)},
+    {STORE_BLOB, MEMBER(store_seen, device)},
+    {STORE_REAL, MEMBER(store_seen, last_contact)},
+    {STORE_TEXT, MEMBER(store_seen, agent)},
+    {STORE_TEXT, MEMBER(store_seen, reason)},
+    {STORE_TEXT, MEMBER(store_seen, refused)},
+    {STORE_REAL, MEMBER(store_seen, refused_at)},
+    {STORE_TEXT, MEMBER(store_seen, aborted)},
+    {STORE_REAL, MEMBER(store_seen, aborted_at)},
+    {STORE_REAL, MEMBER(store_seen, clock_offset)},
+    {STORE_REAL, MEMBER(store_seen, disk_free)},
+    {STORE_BLOB, MEMBER(store_seen, machine)},
+    {STORE_BLOB, MEMBER(store_seen, other_machine)},
 };
-static const struct store_table seen_table = {
-    sizeof(seen_fields) / sizeof(seen_fields[0]), seen_fields};
+static const struct store_table seen_table = STORE_TABLE(seen_fields);
 
 /* One key of a device; columns as fields, like the rows of store_rows.c. */
 struct key_row {
 	uint8_t key[32], device[32];
 };
 static const struct store_field key_fields[] = {
-    {STORE_BLOB, offsetof(struct key_row, key), 32},
-    {STORE_BLOB, offsetof(struct key_row, device), 32},
+    {STORE_BLOB, MEMBER(key_row, key)},
+    {STORE_BLOB, MEMBER(key_row, device)},
 };
-static const struct store_table key_table = {2, key_fields};
+static const struct store_table key_table = STORE_TABLE(key_fields);
 
 #define SEEN \
 	"device, last_contact, agent, reason, refused, refused_at, aborted, aborted_at, " \
@@ -79,7 +75,7 @@ store_key_each(struct store_db *db,
 }
 
 static const struct store_field id_fields[] = {{STORE_BLOB, 0, 32}};
-static const struct store_table id_table = {1, id_fields};
+static const struct store_table id_table = STORE_TABLE(id_fields);
 
 enum err
 store_key_retire(struct store_db *db, const uint8_t key[32], double now)
@@ -173,7 +169,7 @@ store_join_get(
     struct store_db *db, const uint8_t token[8], const uint8_t spki[91], uint8_t device[32])
 {
 	static const struct store_field fields[] = {{STORE_BLOB, 0, 32}};
-	static const struct store_table table = {1, fields};
+	static const struct store_table table = STORE_TABLE(fields);
 	struct store_query q = store_query_begin(db,
 	    "SELECT device" STORE_JUDGED(
 		"joined", "token, spki, device") " FROM joined WHERE token = ? AND spki = ?");
@@ -268,11 +264,11 @@ store_claim_use(struct store_db *db, const uint8_t device[32], const uint8_t spk
 }
 
 static const struct store_field claim_fields[] = {
-    {STORE_BLOB, offsetof(struct store_claim, device), 32},
-    {STORE_BLOB, offsetof(struct store_claim, spki), 91},
-    {STORE_REAL, offsetof(struct store_claim, issued_at), 0},
+    {STORE_BLOB, MEMBER(store_claim, device)},
+    {STORE_BLOB, MEMBER(store_claim, spki)},
+    {STORE_REAL, MEMBER(store_claim, issued_at)},
 };
-static const struct store_table claim_table = {3, claim_fields};
+static const struct store_table claim_table = STORE_TABLE(claim_fields);
 
 enum err
 store_claim_put(struct store_db *db, const struct store_claim *c)
@@ -312,11 +308,11 @@ store_claim_clear(struct store_db *db, const uint8_t device[32])
 /* --- what identities have written */
 
 static const struct store_field spent_fields[] = {
-    {STORE_BLOB, offsetof(struct store_spent, who), 32},
-    {STORE_UNSIGNED, offsetof(struct store_spent, hour), 0},
-    {STORE_UNSIGNED, offsetof(struct store_spent, bytes), 0},
+    {STORE_BLOB, MEMBER(store_spent, who)},
+    {STORE_UNSIGNED, MEMBER(store_spent, hour)},
+    {STORE_UNSIGNED, MEMBER(store_spent, bytes)},
 };
-static const struct store_table spent_table = {3, spent_fields};
+static const struct store_table spent_table = STORE_TABLE(spent_fields);
 
 static enum err
 sweep_spent(struct store_db *db, uint64_t hour, uint64_t hours)

@@ -6,11 +6,11 @@
 #include "store_inside.h"
 
 static const struct store_field fields[] = {
-    {STORE_TEXT, offsetof(struct metric_row, name), sizeof(((struct metric_row *)0)->name)},
-    {STORE_REAL, offsetof(struct metric_row, mean), 0},
-    {STORE_UNSIGNED, offsetof(struct metric_row, reports), 0},
+    {STORE_TEXT, MEMBER(metric_row, name)},
+    {STORE_REAL, MEMBER(metric_row, mean)},
+    {STORE_UNSIGNED, MEMBER(metric_row, reports)},
 };
-static const struct store_table table = {3, fields};
+static const struct store_table table = STORE_TABLE(fields);
 
 enum err
 metric_rows_put(
@@ -88,12 +88,12 @@ struct best_row {
 	double value;
 };
 static const struct store_field best_fields[] = {
-    {STORE_UNSIGNED, offsetof(struct best_row, place), 0},
-    {STORE_UNSIGNED, offsetof(struct best_row, round), 0},
-    {STORE_BLOB, offsetof(struct best_row, model), 32},
-    {STORE_REAL, offsetof(struct best_row, value), 0},
+    {STORE_UNSIGNED, MEMBER(best_row, place)},
+    {STORE_UNSIGNED, MEMBER(best_row, round)},
+    {STORE_BLOB, MEMBER(best_row, model)},
+    {STORE_REAL, MEMBER(best_row, value)},
 };
-static const struct store_table best_table = {4, best_fields};
+static const struct store_table best_table = STORE_TABLE(best_fields);
 
 enum err
 metric_rows_put_best(struct store_db *db, const uint8_t job[16], const struct best *best)

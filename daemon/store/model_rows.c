@@ -2,19 +2,15 @@
 
 #include "row.h"
 
-#define AT(member) offsetof(struct store_model, member)
-#define ARRAY(member) AT(member), sizeof(((struct store_model *)0)->member)
-
 static const struct store_field model_fields[] = {
-    {STORE_BLOB, ARRAY(id)},
-    {STORE_UNSIGNED, AT(bytes), 0},
-    {STORE_BLOB, ARRAY(job)},
-    {STORE_UNSIGNED, AT(round), 0},
-    {STORE_REAL, AT(created_at), 0},
-    {STORE_BLOB, ARRAY(owner)},
+    {STORE_BLOB, MEMBER(store_model, id)},
+    {STORE_UNSIGNED, MEMBER(store_model, bytes)},
+    {STORE_BLOB, MEMBER(store_model, job)},
+    {STORE_UNSIGNED, MEMBER(store_model, round)},
+    {STORE_REAL, MEMBER(store_model, created_at)},
+    {STORE_BLOB, MEMBER(store_model, owner)},
 };
-static const struct store_table model_table = {
-    sizeof(model_fields) / sizeof(model_fields[0]), model_fields};
+static const struct store_table model_table = STORE_TABLE(model_fields);
 
 static const struct store_field bytes_field = {STORE_UNSIGNED, 0, 0};
 static const struct store_table bytes_table = {1, &bytes_field};

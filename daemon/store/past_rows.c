@@ -2,52 +2,48 @@
 
 #include "store_inside.h"
 
-#define AT(member) offsetof(struct store_past, member)
-#define ARRAY(member) AT(member), sizeof(((struct store_past *)0)->member)
-
 static const struct store_field past_fields[] = {
-    {STORE_BLOB, ARRAY(id)},
-    {STORE_BLOB, ARRAY(owner)},
-    {STORE_TEXT, ARRAY(name)},
-    {STORE_JOB_STATE, AT(state), 0},
-    {STORE_TEXT, ARRAY(reason)},
-    {STORE_ANY64, AT(priority), 0},
-    {STORE_REAL, AT(created_at), 0},
-    {STORE_REAL, AT(ended_at), 0},
-    {STORE_UNSIGNED, AT(round), 0},
-    {STORE_UNSIGNED, AT(rounds_committed), 0},
-    {STORE_BLOB, ARRAY(base)},
-    {STORE_BLOB, ARRAY(model)},
-    {STORE_UNSIGNED, AT(model_bytes), 0},
-    {STORE_UNSIGNED, AT(parameters), 0},
-    {STORE_BOOL, AT(metric.known), 0},
-    {STORE_UNSIGNED, AT(metric.examples), 0},
-    {STORE_REAL, AT(metric.loss), 0},
-    {STORE_REAL, AT(metric.accuracy), 0},
-    {STORE_UNSIGNED, AT(metric_round), 0},
-    {STORE_BOOL, AT(is_guarded), 0},
-    {STORE_BOOL, AT(has_best), 0},
-    {STORE_UNSIGNED, AT(bad), 0},
-    {STORE_UNSIGNED, AT(rollbacks), 0},
-    {STORE_UNSIGNED, AT(base_round), 0},
-    {STORE_UNSIGNED, AT(best_round), 0},
-    {STORE_BLOB, ARRAY(best_model)},
-    {STORE_REAL, AT(best_value), 0},
-    {STORE_BOOL, AT(only_evaluates), 0},
-    {STORE_TEXT, ARRAY(monitor)},
-    {STORE_BOOL, AT(monitor_rises), 0},
-    {STORE_UNSIGNED, AT(keep_last), 0},
-    {STORE_UNSIGNED, AT(keep_every), 0},
+    {STORE_BLOB, MEMBER(store_past, id)},
+    {STORE_BLOB, MEMBER(store_past, owner)},
+    {STORE_TEXT, MEMBER(store_past, name)},
+    {STORE_JOB_STATE, MEMBER(store_past, state)},
+    {STORE_TEXT, MEMBER(store_past, reason)},
+    {STORE_ANY64, MEMBER(store_past, priority)},
+    {STORE_REAL, MEMBER(store_past, created_at)},
+    {STORE_REAL, MEMBER(store_past, ended_at)},
+    {STORE_UNSIGNED, MEMBER(store_past, round)},
+    {STORE_UNSIGNED, MEMBER(store_past, rounds_committed)},
+    {STORE_BLOB, MEMBER(store_past, base)},
+    {STORE_BLOB, MEMBER(store_past, model)},
+    {STORE_UNSIGNED, MEMBER(store_past, model_bytes)},
+    {STORE_UNSIGNED, MEMBER(store_past, parameters)},
+    {STORE_BOOL, MEMBER(store_past, metric.known)},
+    {STORE_UNSIGNED, MEMBER(store_past, metric.examples)},
+    {STORE_REAL, MEMBER(store_past, metric.loss)},
+    {STORE_REAL, MEMBER(store_past, metric.accuracy)},
+    {STORE_UNSIGNED, MEMBER(store_past, metric_round)},
+    {STORE_BOOL, MEMBER(store_past, is_guarded)},
+    {STORE_BOOL, MEMBER(store_past, has_best)},
+    {STORE_UNSIGNED, MEMBER(store_past, bad)},
+    {STORE_UNSIGNED, MEMBER(store_past, rollbacks)},
+    {STORE_UNSIGNED, MEMBER(store_past, base_round)},
+    {STORE_UNSIGNED, MEMBER(store_past, best_round)},
+    {STORE_BLOB, MEMBER(store_past, best_model)},
+    {STORE_REAL, MEMBER(store_past, best_value)},
+    {STORE_BOOL, MEMBER(store_past, only_evaluates)},
+    {STORE_TEXT, MEMBER(store_past, monitor)},
+    {STORE_BOOL, MEMBER(store_past, monitor_rises)},
+    {STORE_UNSIGNED, MEMBER(store_past, keep_last)},
+    {STORE_UNSIGNED, MEMBER(store_past, keep_every)},
 };
-static const struct store_table past_table = {
-    sizeof(past_fields) / sizeof(past_fields[0]), past_fields};
+static const struct store_table past_table = STORE_TABLE(past_fields);
 
 static const struct store_field brief_fields[] = {
-    {STORE_BLOB, offsetof(struct store_job_brief, id), 16},
-    {STORE_JOB_STATE, offsetof(struct store_job_brief, state), 0},
-    {STORE_BOOL, offsetof(struct store_job_brief, past), 0},
+    {STORE_BLOB, MEMBER(store_job_brief, id)},
+    {STORE_JOB_STATE, MEMBER(store_job_brief, state)},
+    {STORE_BOOL, MEMBER(store_job_brief, past)},
 };
-static const struct store_table brief_table = {3, brief_fields};
+static const struct store_table brief_table = STORE_TABLE(brief_fields);
 
 #define PAST STORE_SUM_PAST
 

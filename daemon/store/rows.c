@@ -5,102 +5,97 @@
 
 #define META_KEY_MAX 64
 
-#define AT(type, member) offsetof(struct store_##type, member)
-#define ARRAY(type, member) AT(type, member), sizeof(((struct store_##type *)0)->member)
-#define TABLE(name) \
-	static const struct store_table name##_table = { \
-	    sizeof(name##_fields) / sizeof(name##_fields[0]), name##_fields}
-
 static const struct store_field device_fields[] = {
-    {STORE_BLOB, ARRAY(device, id)},
-    {STORE_BLOB, ARRAY(device, spki)},
-    {STORE_TEXT, ARRAY(device, name)},
-    {STORE_TEXT, ARRAY(device, role)},
-    {STORE_DEVICE_STATE, AT(device, state), 0},
-    {STORE_TEXT, ARRAY(device, labels)},
-    {STORE_REAL, AT(device, joined_at), 0},
-    {STORE_BLOB, ARRAY(device, previous)},
-    {STORE_UNSIGNED, AT(device, ca_generation), 0},
-    {STORE_REAL, AT(device, rotations_at), 0},
-    {STORE_REAL, AT(device, key_at), 0},
-    {STORE_REAL, AT(device, restored_key_at), 0},
-    {STORE_DEVICE_CLAIM, AT(device, claim), 0},
+    {STORE_BLOB, MEMBER(store_device, id)},
+    {STORE_BLOB, MEMBER(store_device, spki)},
+    {STORE_TEXT, MEMBER(store_device, name)},
+    {STORE_TEXT, MEMBER(store_device, role)},
+    {STORE_DEVICE_STATE, MEMBER(store_device, state)},
+    {STORE_TEXT, MEMBER(store_device, labels)},
+    {STORE_REAL, MEMBER(store_device, joined_at)},
+    {STORE_BLOB, MEMBER(store_device, previous)},
+    {STORE_UNSIGNED, MEMBER(store_device, ca_generation)},
+    {STORE_REAL, MEMBER(store_device, rotations_at)},
+    {STORE_REAL, MEMBER(store_device, key_at)},
+    {STORE_REAL, MEMBER(store_device, restored_key_at)},
+    {STORE_DEVICE_CLAIM, MEMBER(store_device, claim)},
 };
-TABLE(device);
+static const struct store_table device_table = STORE_TABLE(device_fields);
 
 struct token_row {
 	struct store_token token;
 	uint64_t row;
 };
 static const struct store_field token_row_fields[] = {
-    {STORE_BLOB, ARRAY(token, id)}, {STORE_BLOB, ARRAY(token, secret_hash)},
-    {STORE_TEXT, ARRAY(token, role)}, {STORE_TEXT, ARRAY(token, labels)},
-    {STORE_UNSIGNED, AT(token, uses), 0}, {STORE_UNSIGNED, AT(token, uses_left), 0},
-    {STORE_REAL, AT(token, created_at), 0}, {STORE_REAL, AT(token, expires_at), 0},
-    {STORE_BOOL, AT(token, revoked), 0}, {STORE_BOOL, AT(token, access), 0},
-    {STORE_TEXT, ARRAY(token, name)}, {STORE_TEXT, ARRAY(token, name_prefix)},
-    {STORE_TEXT, ARRAY(token, owner)}, {STORE_REAL, AT(token, last_used), 0},
-    {STORE_TEXT, ARRAY(token, last_address)},
-    {STORE_UNSIGNED, offsetof(struct token_row, row), 0}, /* of the second table alone */
+    {STORE_BLOB, MEMBER(store_token, id)}, {STORE_BLOB, MEMBER(store_token, secret_hash)},
+    {STORE_TEXT, MEMBER(store_token, role)}, {STORE_TEXT, MEMBER(store_token, labels)},
+    {STORE_UNSIGNED, MEMBER(store_token, uses)}, {STORE_UNSIGNED, MEMBER(store_token, uses_left)},
+    {STORE_REAL, MEMBER(store_token, created_at)}, {STORE_REAL, MEMBER(store_token, expires_at)},
+    {STORE_BOOL, MEMBER(store_token, revoked)}, {STORE_BOOL, MEMBER(store_token, access)},
+    {STORE_TEXT, MEMBER(store_token, name)}, {STORE_TEXT, MEMBER(store_token, name_prefix)},
+    {STORE_TEXT, MEMBER(store_token, owner)}, {STORE_REAL, MEMBER(store_token, last_used)},
+    {STORE_TEXT, MEMBER(store_token, last_address)},
+    {STORE_UNSIGNED, MEMBER(token_row, row)}, /* of the second table alone */
 };
 static const struct store_table token_table = {
     sizeof(token_row_fields) / sizeof(token_row_fields[0]) - 1, token_row_fields};
-TABLE(token_row);
+static const struct store_table token_row_table = STORE_TABLE(token_row_fields);
 
 static const struct store_field job_fields[] = {
-    {STORE_BLOB, ARRAY(job, id)},
-    {STORE_LONG_TEXT, AT(job, document), AT(job, document_len)},
-    {STORE_JOB_STATE, AT(job, state), 0},
-    {STORE_TEXT, ARRAY(job, reason)},
-    {STORE_REAL, AT(job, created_at), 0},
-    {STORE_BLOB, ARRAY(job, owner)},
-    {STORE_REAL, AT(job, ended_at), 0},
+    {STORE_BLOB, MEMBER(store_job, id)},
+    {STORE_LONG_TEXT, offsetof(struct store_job, document),
+	offsetof(struct store_job, document_len)},
+    {STORE_JOB_STATE, MEMBER(store_job, state)},
+    {STORE_TEXT, MEMBER(store_job, reason)},
+    {STORE_REAL, MEMBER(store_job, created_at)},
+    {STORE_BLOB, MEMBER(store_job, owner)},
+    {STORE_REAL, MEMBER(store_job, ended_at)},
 };
-TABLE(job);
+static const struct store_table job_table = STORE_TABLE(job_fields);
 
 static const struct store_field round_fields[] = {
-    {STORE_BLOB, ARRAY(round, job)},
-    {STORE_UNSIGNED, AT(round, round), 0},
-    {STORE_ROUND_OUTCOME, AT(round, state), 0},
-    {STORE_BLOB, ARRAY(round, base)},
-    {STORE_BLOB, ARRAY(round, model)},
-    {STORE_BLOB, ARRAY(round, optimizer_state)},
-    {STORE_UNSIGNED, AT(round, reports), 0},
-    {STORE_UNSIGNED, AT(round, invited), 0},
-    {STORE_UNSIGNED, AT(round, aborted), 0},
-    {STORE_UNSIGNED, AT(round, reopened), 0},
-    {STORE_UNSIGNED, AT(round, goal), 0},
-    {STORE_UNSIGNED, AT(round, examples), 0},
-    {STORE_UNSIGNED, AT(round, bytes_up), 0},
-    {STORE_UNSIGNED, AT(round, bytes_down), 0},
-    {STORE_REAL, AT(round, loss), 0},
-    {STORE_REAL, AT(round, accuracy), 0},
-    {STORE_REAL, AT(round, norm), 0},
-    {STORE_BOOL, AT(round, evaluate.known), 0},
-    {STORE_UNSIGNED, AT(round, evaluate.examples), 0},
-    {STORE_REAL, AT(round, evaluate.loss), 0},
-    {STORE_REAL, AT(round, evaluate.accuracy), 0},
-    {STORE_REAL, AT(round, eval_own), 0},
-    {STORE_UNSIGNED, AT(round, measured), 0},
-    {STORE_REAL, AT(round, opened_at), 0},
-    {STORE_REAL, AT(round, closed_at), 0},
-    {STORE_TEXT, ARRAY(round, reason)},
+    {STORE_BLOB, MEMBER(store_round, job)},
+    {STORE_UNSIGNED, MEMBER(store_round, round)},
+    {STORE_ROUND_OUTCOME, MEMBER(store_round, state)},
+    {STORE_BLOB, MEMBER(store_round, base)},
+    {STORE_BLOB, MEMBER(store_round, model)},
+    {STORE_BLOB, MEMBER(store_round, optimizer_state)},
+    {STORE_UNSIGNED, MEMBER(store_round, reports)},
+    {STORE_UNSIGNED, MEMBER(store_round, invited)},
+    {STORE_UNSIGNED, MEMBER(store_round, aborted)},
+    {STORE_UNSIGNED, MEMBER(store_round, reopened)},
+    {STORE_UNSIGNED, MEMBER(store_round, goal)},
+    {STORE_UNSIGNED, MEMBER(store_round, examples)},
+    {STORE_UNSIGNED, MEMBER(store_round, bytes_up)},
+    {STORE_UNSIGNED, MEMBER(store_round, bytes_down)},
+    {STORE_REAL, MEMBER(store_round, loss)},
+    {STORE_REAL, MEMBER(store_round, accuracy)},
+    {STORE_REAL, MEMBER(store_round, norm)},
+    {STORE_BOOL, MEMBER(store_round, evaluate.known)},
+    {STORE_UNSIGNED, MEMBER(store_round, evaluate.examples)},
+    {STORE_REAL, MEMBER(store_round, evaluate.loss)},
+    {STORE_REAL, MEMBER(store_round, evaluate.accuracy)},
+    {STORE_REAL, MEMBER(store_round, eval_own)},
+    {STORE_UNSIGNED, MEMBER(store_round, measured)},
+    {STORE_REAL, MEMBER(store_round, opened_at)},
+    {STORE_REAL, MEMBER(store_round, closed_at)},
+    {STORE_TEXT, MEMBER(store_round, reason)},
 };
-TABLE(round);
+static const struct store_table round_table = STORE_TABLE(round_fields);
 
 static const struct store_field accept_fields[] = {
-    {STORE_BLOB, ARRAY(accept, job)},
-    {STORE_UNSIGNED, AT(accept, round), 0},
-    {STORE_BLOB, ARRAY(accept, device)},
-    {STORE_BLOB, ARRAY(accept, task)},
-    {STORE_BLOB, ARRAY(accept, manifest)},
-    {STORE_BLOB, ARRAY(accept, receipt)},
-    {STORE_LONG_TEXT, AT(accept, report), 0},
-    {STORE_UNSIGNED, AT(accept, body_bytes), 0},
-    {STORE_REAL, AT(accept, accepted_at), 0},
-    {STORE_UNSIGNED, AT(accept, folded), 0},
+    {STORE_BLOB, MEMBER(store_accept, job)},
+    {STORE_UNSIGNED, MEMBER(store_accept, round)},
+    {STORE_BLOB, MEMBER(store_accept, device)},
+    {STORE_BLOB, MEMBER(store_accept, task)},
+    {STORE_BLOB, MEMBER(store_accept, manifest)},
+    {STORE_BLOB, MEMBER(store_accept, receipt)},
+    {STORE_LONG_TEXT, offsetof(struct store_accept, report), 0},
+    {STORE_UNSIGNED, MEMBER(store_accept, body_bytes)},
+    {STORE_REAL, MEMBER(store_accept, accepted_at)},
+    {STORE_UNSIGNED, MEMBER(store_accept, folded)},
 };
-TABLE(accept);
+static const struct store_table accept_table = STORE_TABLE(accept_fields);
 
 #define DEVICE STORE_SUM_DEVICE
 #define TOKEN STORE_SUM_TOKEN ", last_used, last_address"
@@ -461,7 +456,7 @@ store_accept_after(struct store_db *db, const struct store_accept *last,
 }
 
 static const struct store_field count_fields[] = {{STORE_UNSIGNED, 0, 0}};
-TABLE(count);
+static const struct store_table count_table = STORE_TABLE(count_fields);
 
 enum err
 store_accept_count(struct store_db *db, const uint8_t device[32], uint64_t *out)
@@ -501,8 +496,8 @@ struct store_last {
 	uint64_t round;
 };
 static const struct store_field last_fields[] = {
-    {STORE_BLOB, ARRAY(last, device)}, {STORE_UNSIGNED, AT(last, round), 0}};
-TABLE(last);
+    {STORE_BLOB, MEMBER(store_last, device)}, {STORE_UNSIGNED, MEMBER(store_last, round)}};
+static const struct store_table last_table = STORE_TABLE(last_fields);
 
 enum err
 store_accept_last(struct store_db *db, const uint8_t job[16],
@@ -521,7 +516,7 @@ store_accept_last(struct store_db *db, const uint8_t job[16],
 }
 
 static const struct store_field meta_fields[] = {{STORE_ANY64, 0, 0}};
-TABLE(meta);
+static const struct store_table meta_table = STORE_TABLE(meta_fields);
 
 enum err
 store_meta_get(struct store_db *db, const char *key, uint64_t *out)

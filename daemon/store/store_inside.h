@@ -2,6 +2,7 @@
 #define STORE_INSIDE_H
 #include <sqlite3.h>
 
+#include "member.h"
 #include "store.h"
 
 /* Shared by the files of this room alone, the only ones that know SQLite. */
@@ -48,6 +49,10 @@ struct store_table {
 	size_t count;
 	const struct store_field *fields;
 };
+#define STORE_TABLE(fields) \
+	{ \
+		sizeof(fields) / sizeof((fields)[0]), fields \
+	}
 
 /* A statement being bound and stepped. The first error sticks; every later call does nothing. */
 struct store_query {

@@ -10,27 +10,18 @@ _Static_assert(STORE_SPEEDS == 5, "the statement below says it too");
 /* One that is damaged says nothing of its device any more; the next delta says it anew. */
 #define COLUMNS "job, device, serial, steps, seconds, samples, up_bytes, up_seconds, at"
 
-#define FIELD(type, row, member) \
-	{ \
-		type, offsetof(struct row, member), 0 \
-	}
-#define BLOB(row, member) \
-	{ \
-		STORE_BLOB, offsetof(struct row, member), sizeof(((struct row *)0)->member) \
-	}
-
 static const struct store_field fields[] = {
-    BLOB(store_speed, job),
-    BLOB(store_speed, device),
-    FIELD(STORE_UNSIGNED, store_speed, serial),
-    FIELD(STORE_UNSIGNED, store_speed, steps),
-    FIELD(STORE_REAL, store_speed, seconds),
-    FIELD(STORE_REAL, store_speed, samples),
-    FIELD(STORE_UNSIGNED, store_speed, up_bytes),
-    FIELD(STORE_REAL, store_speed, up_seconds),
-    FIELD(STORE_REAL, store_speed, at),
+    {STORE_BLOB, MEMBER(store_speed, job)},
+    {STORE_BLOB, MEMBER(store_speed, device)},
+    {STORE_UNSIGNED, MEMBER(store_speed, serial)},
+    {STORE_UNSIGNED, MEMBER(store_speed, steps)},
+    {STORE_REAL, MEMBER(store_speed, seconds)},
+    {STORE_REAL, MEMBER(store_speed, samples)},
+    {STORE_UNSIGNED, MEMBER(store_speed, up_bytes)},
+    {STORE_REAL, MEMBER(store_speed, up_seconds)},
+    {STORE_REAL, MEMBER(store_speed, at)},
 };
-static const struct store_table table = {sizeof(fields) / sizeof(*fields), fields};
+static const struct store_table table = STORE_TABLE(fields);
 
 enum err
 store_speed_add(struct store_db *db, const struct store_speed *row)
@@ -95,7 +86,7 @@ struct reports_row {
 	uint64_t reports;
 };
 static const struct store_field reports_fields[] = {
-    BLOB(reports_row, device), FIELD(STORE_UNSIGNED, reports_row, reports)};
+    {STORE_BLOB, MEMBER(reports_row, device)}, {STORE_UNSIGNED, MEMBER(reports_row, reports)}};
 
 enum err
 store_speed_reports(struct store_db *db, const uint8_t job[16], uint64_t from, uint64_t to,
@@ -116,12 +107,12 @@ store_speed_reports(struct store_db *db, const uint8_t job[16], uint64_t from, u
 }
 
 static const struct store_field sized_fields[] = {
-    BLOB(store_sized, job),
-    FIELD(STORE_UNSIGNED, store_sized, round),
-    BLOB(store_sized, device),
-    FIELD(STORE_UNSIGNED, store_sized, steps),
+    {STORE_BLOB, MEMBER(store_sized, job)},
+    {STORE_UNSIGNED, MEMBER(store_sized, round)},
+    {STORE_BLOB, MEMBER(store_sized, device)},
+    {STORE_UNSIGNED, MEMBER(store_sized, steps)},
 };
-static const struct store_table sized_table = {4, sized_fields};
+static const struct store_table sized_table = STORE_TABLE(sized_fields);
 
 enum err
 store_sized_drop(struct store_db *db, const uint8_t job[16], uint64_t oldest)
@@ -161,12 +152,12 @@ store_sized_each(struct store_db *db, const uint8_t job[16],
 }
 
 static const struct store_field out_fields[] = {
-    BLOB(store_out, job),
-    BLOB(store_out, device),
-    FIELD(STORE_UNSIGNED, store_out, round),
-    FIELD(STORE_REAL, store_out, at),
+    {STORE_BLOB, MEMBER(store_out, job)},
+    {STORE_BLOB, MEMBER(store_out, device)},
+    {STORE_UNSIGNED, MEMBER(store_out, round)},
+    {STORE_REAL, MEMBER(store_out, at)},
 };
-static const struct store_table out_table = {4, out_fields};
+static const struct store_table out_table = STORE_TABLE(out_fields);
 
 enum err
 store_out_put(struct store_db *db, const struct store_out *row)
@@ -202,7 +193,7 @@ store_out_unanswered(struct store_db *db, const struct store_out *after,
     enum err (*fn)(void *ctx, const struct store_out *row), void *ctx)
 {
 	static const struct store_field where[] = {
-	    BLOB(store_out, job), FIELD(STORE_REAL, store_out, at)};
+	    {STORE_BLOB, MEMBER(store_out, job)}, {STORE_REAL, MEMBER(store_out, at)}};
 	struct store_query q = store_query_begin(db,
 	    "SELECT " STORE_SUM_OUT STORE_JUDGED("task_out",
 		STORE_SUM_OUT) " FROM task_out AS t WHERE job = ? AND at > ? AND NOT EXISTS "
@@ -217,16 +208,16 @@ store_out_unanswered(struct store_db *db, const struct store_out *after,
 }
 
 static const struct store_field evaluation_fields[] = {
-    BLOB(store_accept, job),
-    FIELD(STORE_UNSIGNED, store_accept, round),
-    BLOB(store_accept, device),
-    BLOB(store_accept, task),
-    BLOB(store_accept, manifest),
-    BLOB(store_accept, receipt),
-    FIELD(STORE_LONG_TEXT, store_accept, report),
-    FIELD(STORE_REAL, store_accept, accepted_at),
+    {STORE_BLOB, MEMBER(store_accept, job)},
+    {STORE_UNSIGNED, MEMBER(store_accept, round)},
+    {STORE_BLOB, MEMBER(store_accept, device)},
+    {STORE_BLOB, MEMBER(store_accept, task)},
+    {STORE_BLOB, MEMBER(store_accept, manifest)},
+    {STORE_BLOB, MEMBER(store_accept, receipt)},
+    {STORE_LONG_TEXT, offsetof(struct store_accept, report), 0},
+    {STORE_REAL, MEMBER(store_accept, accepted_at)},
 };
-static const struct store_table evaluation_table = {8, evaluation_fields};
+static const struct store_table evaluation_table = STORE_TABLE(evaluation_fields);
 
 enum err
 store_evaluation_put(struct store_db *db, const struct store_accept *row)

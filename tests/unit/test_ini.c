@@ -15,6 +15,7 @@
 #include "file.h"
 #include "guess.h"
 #include "ini.h"
+#include "member.h"
 
 /* A table with everything that a table may have. */
 
@@ -55,18 +56,18 @@ static const char *const no_yes[] = {"no", "yes", NULL};
 static const char *const stall_kinds[] = {"fruit", "flowers", NULL};
 
 static const struct ini_key shop_keys[] = {
-    {"name", set_text, INI_IN(shop, name), .fallback = "corner"},
-    {"town", set_text, INI_IN(shop, town), .fallback = NULL},
-    {"day", add_text, INI_IN(shop, days), .fallback = "Mo", .many = true},
-    {"size", ini_choice, INI_IN(shop, size), .fallback = "medium", .words = sizes},
-    {"open", ini_choice, INI_IN(shop, open), .words = no_yes},
+    {"name", set_text, MEMBER(shop, name), .fallback = "corner"},
+    {"town", set_text, MEMBER(shop, town), .fallback = NULL},
+    {"day", add_text, MEMBER(shop, days), .fallback = "Mo", .many = true},
+    {"size", ini_choice, MEMBER(shop, size), .fallback = "medium", .words = sizes},
+    {"open", ini_choice, MEMBER(shop, open), .words = no_yes},
     {"owner", NULL, 0, 0, .fallback = NULL},
     {.name = NULL},
 };
 static const struct ini_key stall_keys[] = {
-    {"kind", ini_choice, INI_IN(stall, kind), .words = stall_kinds, .needs = FRUIT | FLOWERS},
-    {"fruit", set_text, INI_IN(stall, fruit), .forms = FRUIT, .needs = FRUIT},
-    {"colour", set_text, INI_IN(stall, colour), .fallback = "red", .forms = FLOWERS},
+    {"kind", ini_choice, MEMBER(stall, kind), .words = stall_kinds, .needs = FRUIT | FLOWERS},
+    {"fruit", set_text, MEMBER(stall, fruit), .forms = FRUIT, .needs = FRUIT},
+    {"colour", set_text, MEMBER(stall, colour), .fallback = "red", .forms = FLOWERS},
     {.name = NULL},
 };
 

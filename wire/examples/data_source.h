@@ -68,26 +68,26 @@ size_t data_source_names(const char *list, size_t i, char *out, size_t room);
 	(DATA_IN(DATA_CSV) | DATA_IN(DATA_TEXT) | DATA_IN(DATA_PACKED) | DATA_IN(DATA_EXTERNAL))
 /* clang-format off */
 #define DATA_SOURCE_KEYS(type) \
-	{"format", ini_choice, INI_IN(type, source.format), .words = data_source_formats, .needs = DATA_IN_ALL}, \
-	{"images", ini_text, INI_IN(type, source.images), .forms = DATA_IN(DATA_IDX), .needs = DATA_IN(DATA_IDX)}, \
-	{"labels", ini_text, INI_IN(type, source.labels), .forms = DATA_IN(DATA_IDX), .needs = DATA_IN(DATA_IDX)}, \
-	{"x", ini_text, INI_IN(type, source.x), .forms = DATA_IN(DATA_NPY), .needs = DATA_IN(DATA_NPY)}, \
-	{"y", ini_text, INI_IN(type, source.y), .forms = DATA_IN(DATA_NPY), .needs = DATA_IN(DATA_NPY)}, \
-	{"path", ini_text, INI_IN(type, source.path), .forms = DATA_IN_PATH, .needs = DATA_IN_PATH}, \
-	{"vocabulary", ini_text, INI_IN(type, source.vocabulary), .fallback = NULL, .forms = DATA_IN(DATA_TEXT)}, \
-	{"window", ini_number, INI_IN(type, source.window), 1, DATA_SOURCE_WINDOW_MAX, .fallback = "64", \
+	{"format", ini_choice, MEMBER(type, source.format), .words = data_source_formats, .needs = DATA_IN_ALL}, \
+	{"images", ini_text, MEMBER(type, source.images), .forms = DATA_IN(DATA_IDX), .needs = DATA_IN(DATA_IDX)}, \
+	{"labels", ini_text, MEMBER(type, source.labels), .forms = DATA_IN(DATA_IDX), .needs = DATA_IN(DATA_IDX)}, \
+	{"x", ini_text, MEMBER(type, source.x), .forms = DATA_IN(DATA_NPY), .needs = DATA_IN(DATA_NPY)}, \
+	{"y", ini_text, MEMBER(type, source.y), .forms = DATA_IN(DATA_NPY), .needs = DATA_IN(DATA_NPY)}, \
+	{"path", ini_text, MEMBER(type, source.path), .forms = DATA_IN_PATH, .needs = DATA_IN_PATH}, \
+	{"vocabulary", ini_text, MEMBER(type, source.vocabulary), .fallback = NULL, .forms = DATA_IN(DATA_TEXT)}, \
+	{"window", ini_number, MEMBER(type, source.window), 1, DATA_SOURCE_WINDOW_MAX, .fallback = "64", \
 	    .forms = DATA_IN(DATA_TEXT)}, \
-	{"examples", ini_number, INI_IN(type, source.examples), 1, 100000000, .forms = DATA_IN(DATA_EXTERNAL), \
+	{"examples", ini_number, MEMBER(type, source.examples), 1, 100000000, .forms = DATA_IN(DATA_EXTERNAL), \
 	    .needs = DATA_IN(DATA_EXTERNAL)}, \
-	{"label", ini_text, INI_IN(type, source.label), .fallback = "last", .forms = DATA_IN(DATA_CSV)}, \
-	{"columns", ini_text, INI_IN(type, source.columns), .fallback = NULL, .forms = DATA_IN(DATA_CSV)}, \
-	{"separator", ini_choice, INI_IN(type, source.separator), .fallback = "guess", \
+	{"label", ini_text, MEMBER(type, source.label), .fallback = "last", .forms = DATA_IN(DATA_CSV)}, \
+	{"columns", ini_text, MEMBER(type, source.columns), .fallback = NULL, .forms = DATA_IN(DATA_CSV)}, \
+	{"separator", ini_choice, MEMBER(type, source.separator), .fallback = "guess", \
 	    .words = data_source_separators, .forms = DATA_IN(DATA_CSV)}, \
-	{"header", ini_choice, INI_IN(type, source.header), .fallback = "guess", .words = data_source_headers, .forms = DATA_IN(DATA_CSV)}, \
-	{"missing", ini_text, INI_IN(type, source.missing), .fallback = NULL, .forms = DATA_IN(DATA_CSV)}, \
-	{"shape", ini_text, INI_IN(type, source.shape), .fallback = NULL, .forms = DATA_IN(DATA_CSV)}, \
-	{"kind", ini_choice, INI_IN(type, source.regression), .fallback = "class", .words = data_source_kinds, .forms = DATA_IN_KIND}, \
-	{"classes", ini_text, INI_IN(type, source.classes), .fallback = NULL}
+	{"header", ini_choice, MEMBER(type, source.header), .fallback = "guess", .words = data_source_headers, .forms = DATA_IN(DATA_CSV)}, \
+	{"missing", ini_text, MEMBER(type, source.missing), .fallback = NULL, .forms = DATA_IN(DATA_CSV)}, \
+	{"shape", ini_text, MEMBER(type, source.shape), .fallback = NULL, .forms = DATA_IN(DATA_CSV)}, \
+	{"kind", ini_choice, MEMBER(type, source.regression), .fallback = "class", .words = data_source_kinds, .forms = DATA_IN_KIND}, \
+	{"classes", ini_text, MEMBER(type, source.classes), .fallback = NULL}
 /* clang-format on */
 
 #endif
