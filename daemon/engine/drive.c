@@ -84,8 +84,8 @@ look_at(struct engine *g, uint64_t ms)
 		g->look_ms = ms;
 }
 
-unsigned
-engine_step(struct engine *g, struct engine_job *j, enum round_event event, uint32_t arg)
+static unsigned
+step(struct engine *g, struct engine_job *j, enum round_event event, uint32_t arg)
 {
 	unsigned actions = round_step(&j->round, event, arg, clock_ms());
 
@@ -95,8 +95,19 @@ engine_step(struct engine *g, struct engine_job *j, enum round_event event, uint
 		start_fold(g, j);
 	if (actions & ROUND_DO_REOPEN)
 		reopen(g, j);
-	if (actions & ROUND_DO_DRAW)
-		engine_draw(g, j);
+	return actions;
+}
+
+/* What a draw comes to may close the round, but never asks for another draw. */
+unsigned
+engine_step(struct engine *g, struct engine_job *j, enum round_event event, uint32_t arg)
+{
+	unsigned actions = step(g, j, event, arg);
+
+	if (actions & ROUND_DO_DRAW) {
+		(void)step(g, j, ROUND_DRAWN, engine_draw(j));
+		wake_ring(&g->services->wake);
+	}
 	return actions;
 }
 

@@ -335,8 +335,8 @@ bool engine_draw_wants_evaluator(const struct engine_job *j);
 void engine_draw_evaluator(struct engine_job *j, const uint8_t device[32]);
 /* Can as many as its quorum evaluate, as far as is known? Lock held. */
 bool engine_draw_evaluates(const struct engine_job *j);
-/* Invites the devices with the smallest SHA-256(seed || round || device id) among those noted. Lock held. */
-void engine_draw(struct engine *g, struct engine_job *j);
+/* Invites the devices with the smallest SHA-256(seed || round || device id) among those noted: how many. Lock held. */
+uint32_t engine_draw(struct engine_job *j);
 /* Why this device may not work on the job at all. Lock held. */
 enum wait_reason engine_ineligible(
     struct engine *g, const struct engine_job *j, const uint8_t device[32]);

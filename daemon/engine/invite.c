@@ -158,8 +158,8 @@ compare_devices(const void *a, const void *b)
 	return memcmp(s->device, t->device, sizeof(s->device));
 }
 
-void
-engine_draw(struct engine *g, struct engine_job *j)
+uint32_t
+engine_draw(struct engine_job *j)
 {
 	size_t count = drop_invited(j);
 	uint32_t places = round_places(&j->round), drawn = 0;
@@ -173,8 +173,7 @@ engine_draw(struct engine *g, struct engine_job *j)
 	for (size_t i = 0; i < count; i++)
 		drawn += engine_invite(j, j->candidates[i].device, INVITE_OUT) == ERR_OK;
 	j->candidate_count = 0;
-	engine_step(g, j, ROUND_DRAWN, drawn);
-	wake_ring(&g->services->wake);
+	return drawn;
 }
 
 bool
