@@ -18,29 +18,6 @@
 /* Jobs that a program evaluates on a set of its own (EVALUATE_PROGRAM): the model that a round makes waits, folded, for the first report
  * of a device that the job names as evaluator. */
 
-#define NAMES_SHOWN 3
-
-bool
-engine_central_evaluator(struct engine *g, const struct job_spec *spec, const uint8_t device[32])
-{
-	return spec->recipe.evaluate_by == EVALUATE_PROGRAM &&
-	    registry_matches(g->services->registry, device, &spec->evaluators);
-}
-
-bool
-engine_central_of(struct engine *g, const struct engine_job *j, const uint8_t device[32])
-{
-	return j->work && engine_central_evaluator(g, &j->work->spec, device);
-}
-
-bool
-engine_central_reads(
-    struct engine *g, const struct engine_job *j, const uint8_t device[32], const uint8_t model[32])
-{
-	return j->work && j->work->central.open && memcmp(j->work->central.model, model, 32) == 0 &&
-	    engine_central_of(g, j, device);
-}
-
 /* --- tasks */
 
 static void
@@ -322,78 +299,4 @@ engine_central_end(struct engine *g, const struct engine_fold *f)
 	memcpy(over.model, c->model, sizeof(over.model));
 	*c = over;
 	lock_release(&g->lock);
-}
-
-/* --- who is there */
-
-struct look {
-	struct engine *g;
-	const struct job_spec *spec;
-	struct engine_evaluators *out;
-};
-
-static enum err
-look_at(void *ctx, const struct registry_view *v)
-{
-	const struct look *l = ctx;
-	struct engine_evaluators *out = l->out;
-	const struct standing_ask_for what = {"", l->spec->recipe.trainer};
-	struct standing_offer offer;
-
-	if ((v->row.state != DEVICE_ACTIVE && v->row.state != DEVICE_SUSPENDED) ||
-	    strcmp(v->row.role, "device") != 0 ||
-	    !engine_central_evaluator(l->g, l->spec, v->row.id))
-		return ERR_OK;
-	if (out->devices + out->suspended == 0)
-		snprintf(out->first, sizeof(out->first), "%s", v->row.name);
-	out->suspended += v->row.state == DEVICE_SUSPENDED;
-	out->devices += v->row.state == DEVICE_ACTIVE;
-	if (standing_heard(l->g->services->registry, v->row.id, &what, &offer) && offer.lately) {
-		out->heard++;
-		out->ready += offer.evaluates;
-	}
-	return ERR_OK;
-}
-
-void
-engine_central_count(struct engine *g, const struct job_spec *spec, struct engine_evaluators *out)
-{
-	struct look l = {g, spec, out};
-
-	*out =
-	    (struct engine_evaluators){.by_program = spec->recipe.evaluate_by == EVALUATE_PROGRAM};
-	memcpy(out->trainer, spec->recipe.trainer, sizeof(out->trainer));
-	if (!out->by_program)
-		return;
-	for (size_t i = 0; i < spec->evaluators.device_count && i < NAMES_SHOWN; i++)
-		snprintf(out->wanted + strlen(out->wanted),
-		    sizeof(out->wanted) - strlen(out->wanted), "%s%s", i ? ", " : "",
-		    spec->evaluators.devices[i]);
-	for (size_t i = 0; i < spec->evaluators.label_count && i < NAMES_SHOWN; i++)
-		snprintf(out->wanted + strlen(out->wanted),
-		    sizeof(out->wanted) - strlen(out->wanted), "%s%s=%s", i ? ", " : "",
-		    spec->evaluators.labels[i].key, spec->evaluators.labels[i].value);
-	(void)!registry_each(g->services->registry, NULL, look_at, &l);
-}
-
-bool
-engine_central_missing(char out[ENGINE_UNMEASURED_MAX], const struct engine_evaluators *e)
-{
-	const size_t room = ENGINE_UNMEASURED_MAX;
-
-	if (!e->by_program || e->ready > 0)
-		return false;
-	if (e->devices + e->suspended == 0)
-		snprintf(out, room, "no evaluator: no device that has joined is %.100s", e->wanted);
-	else if (e->devices == 0)
-		snprintf(out, room, "evaluator \"%.60s\" is suspended", e->first);
-	else if (e->heard == 0)
-		snprintf(out, room, "evaluator \"%.60s\"%s did not ask for work lately", e->first,
-		    e->devices > 1 ? " and the others" : "");
-	else
-		snprintf(out, room,
-		    "evaluator \"%.60s\" runs no program that evaluates \"%.60s\" "
-		    "(rivulet.evaluations)",
-		    e->first, e->trainer);
-	return true;
 }

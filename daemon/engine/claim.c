@@ -1,19 +1,15 @@
-#include "engine.h"
-
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "clock.h"
 #include "engine_inside.h"
 #include "hex.h"
 #include "log.h"
+#include "manifest.h"
 #include "registry.h"
 #include "services.h"
 #include "spent.h"
 #include "training.h"
-#include "vectors.h"
-#include "wake.h"
 
 /* What comes of tasks: deltas on their way, and tasks that are given back. */
 
@@ -458,4 +454,10 @@ engine_count_down(struct engine *g, const uint8_t model[32], uint64_t bytes)
 		    memcmp(j->row.optimizer_state, model, 32) == 0 || engine_late_reads(j, model))
 			j->bytes_down += bytes;
 	lock_release(&g->lock);
+}
+
+size_t
+engine_tails(struct engine *g, const uint8_t job[16], struct tail out[TAILS_OF_JOB])
+{
+	return tails_of(&g->tails, job, out);
 }

@@ -436,36 +436,3 @@ engine_delete_old(struct engine *g)
 		log_event(LOG_LEVEL_WARN, "retention.failed",
 		    LOG_S("why", why.text[0] ? why.text : err_name(e)));
 }
-
-/* --- jobs that are gone */
-
-static void
-unchain(struct engine *g, const struct engine_job *j)
-{
-	struct engine_job **at = &g->buckets[j->id[0]];
-
-	while (*at != j)
-		at = &(*at)->chain;
-	*at = j->chain;
-}
-
-void
-engine_drop_gone(struct engine *g)
-{
-	struct engine_job **at = &g->jobs;
-
-	g->last = NULL;
-	while (*at) {
-		struct engine_job *j = *at;
-		if (!j->gone || j->users > 0 || j->folds > 0 || engine_names_state(j)) {
-			g->last = j;
-			at = &j->next;
-			continue;
-		}
-		*at = j->next;
-		unchain(g, j);
-		g->job_count--;
-		g->gone_count--;
-		engine_job_free(j);
-	}
-}

@@ -19,6 +19,7 @@
  * unless said otherwise. */
 
 #define ENGINE_JOBS_MAX 4096
+#define ENGINE_RETRY_MS 1000 /* until a fold that failed is tried again, the first time */
 
 enum invite_state {
 	INVITE_OUT,
@@ -230,8 +231,20 @@ unsigned engine_foresee(struct engine *g, const struct engine_job *j, enum round
 void engine_doubt(struct engine *g, const uint8_t model[32]);
 /* It waits for this; of no kind, for nothing that can be looked at. Lock held. */
 void engine_lack_is(struct engine *g, struct engine_job *j, const struct engine_lack *lack);
-/* load.c: a job that was set aside as it was loaded, once more. No lock. */
-void engine_load_again(struct engine *g, const uint8_t id[16]);
+/* A job once more, in no list and known to nobody. No lock. */
+ERR_MUST_USE enum err engine_load_one(
+    struct engine *g, const uint8_t id[16], struct engine_job **out);
+/* The row of the job's next round, or of its first. */
+void engine_open_row(
+    struct store_round *r, const struct engine_job *j, uint64_t round, const uint8_t base[32]);
+/* Has the device work to do for it? Lock held. */
+bool engine_concerns(struct engine *g, const struct engine_job *j, const uint8_t device[32]);
+/* Does a job with control variates that is not over count this device? Lock held. */
+bool engine_variate_counts(const struct engine_job *j, const uint8_t device[32]);
+/* A state that the job names, which it forgets with this; false: none. Lock held. */
+bool engine_schedule_take_state(struct engine_job *j, uint8_t out[32]);
+/* The reason of a state that a person brought about. */
+const char *engine_by_hand(enum job_state state);
 /* A person decides about the job: it waits for no file any more. Lock held. */
 void engine_lack_nothing(struct engine *g, struct engine_job *j);
 /* The first task expires then. Lock held. */
@@ -291,6 +304,8 @@ ERR_MUST_USE enum err engine_invite(
 /* Makes an in-memory job from its document and base model: parses, reads the model's table, assigns roles. No lock. */
 ERR_MUST_USE enum err engine_job_new(
     struct engine_job **out, const uint8_t id[16], const char *text, size_t len, struct why *why);
+/* What only its rounds need goes. */
+void engine_job_empty(struct engine_job *j);
 void engine_job_free(struct engine_job *j);
 /* Frees what only rounds need, once none of them comes, and notes in the store what is left: a start reads no more of the job. Lock
  * held. */
@@ -380,6 +395,9 @@ ERR_MUST_USE enum err engine_terms_put_stamp(struct store_db *db, const struct e
 /* Of its rounds, or of its evaluation. */
 struct round_policy engine_terms_policy(const struct engine_job *j, bool evaluates);
 /* Reads what was noted beside a job that is being loaded, and what is overridden of it. */
+/* What is overridden of a job; empty if there is no row. */
+ERR_MUST_USE enum err engine_terms_overrides(
+    struct store_db *db, const uint8_t job[16], struct override_set *out, struct why *why);
 ERR_MUST_USE enum err engine_terms_load(
     struct engine *g, struct store_db *db, struct engine_job *j, struct why *why);
 /* Of "stop", what the job reaches with its round that has closed. Lock held. */

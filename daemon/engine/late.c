@@ -6,8 +6,6 @@
 #include "bytes.h"
 #include "clock.h"
 #include "engine_inside.h"
-#include "hex.h"
-#include "log.h"
 #include "manifest.h"
 #include "store.h"
 
@@ -174,81 +172,6 @@ engine_late_holds(const struct engine_job *j, const uint8_t model[32])
 
 /* --- tasks that outlive their round */
 
-void
-engine_late_watch(struct engine *g, struct engine_job *j, struct invite *v)
-{
-	const double seconds = j->work->terms.round.task_timeout_s;
-
-	if (!j->round.policy.buffered)
-		return;
-	v->until_ms = clock_ms() + (uint64_t)(seconds * 1000);
-	if (v->until_ms < j->expiry_ms)
-		engine_expire_at(g, j, v->until_ms);
-}
-
-bool
-engine_out_missing(
-    struct engine *g, const uint8_t device[32], const struct task *task, struct store_out *out)
-{
-	*out = (struct store_out){.round = task->round, .at = age_latest(g->services->age)};
-	if (task->wait || !hex_decode(out->job, sizeof(out->job), task->job, strlen(task->job)))
-		return false;
-	memcpy(out->device, device, sizeof(out->device));
-	lock_take(&g->lock);
-	const struct engine_job *j = engine_find(g, out->job);
-	const struct invite *v =
-	    j && j->work && j->round.policy.buffered ? engine_find_invite(j, device) : NULL;
-	bool missing = v && v->state == INVITE_OUT && v->round == task->round && !v->stored;
-	lock_release(&g->lock);
-	return missing;
-}
-
-void
-engine_out_stored(struct engine *g, const struct store_out *row)
-{
-	lock_take(&g->lock);
-	const struct engine_job *j = engine_find(g, row->job);
-	struct invite *v = j ? engine_find_invite(j, row->device) : NULL;
-	if (v && v->round == row->round) {
-		v->stored = true;
-		/* Given back while the row was on its way. */
-		if (v->state == INVITE_ABORTED || v->state == INVITE_STOPPED)
-			engine_late_returned(g, j, v);
-	}
-	lock_release(&g->lock);
-}
-
-static enum err
-drop_out(struct store_db *db, void *arg, struct why *why)
-{
-	(void)why;
-	return store_out_drop(db, arg);
-}
-
-/* If that is lost, its place is free when its time is over. */
-static void
-out_dropped(void *arg, enum err e, const struct why *why)
-{
-	(void)e;
-	(void)why;
-	free(arg);
-}
-
-void
-engine_late_returned(struct engine *g, const struct engine_job *j, struct invite *v)
-{
-	struct store_out *row = v->stored ? calloc(1, sizeof(*row)) : NULL;
-
-	v->stored = false;
-	if (!row)
-		return;
-	row->round = v->round;
-	memcpy(row->job, j->id, sizeof(row->job));
-	memcpy(row->device, v->device, sizeof(row->device));
-	if (store_submit(g->services->store, drop_out, out_dropped, row))
-		free(row);
-}
-
 /* Tasks that are out, and the time; NaN: the clock is doubted, and none of them is over. */
 struct out_load {
 	struct engine_job *job;
@@ -287,32 +210,6 @@ engine_late_load_out(const struct engine *g, struct store_db *db, struct engine_
 		return ERR_OK;
 	memcpy(after.job, j->id, sizeof(after.job));
 	return store_out_unanswered(db, &after, load_out, &l);
-}
-
-void
-engine_late_expire(struct engine *g, struct engine_job *j, uint64_t now_ms)
-{
-	uint64_t next = UINT64_MAX;
-	uint64_t freed = 0;
-
-	for (size_t i = 0; i < j->invite_count; i++) {
-		struct invite *v = &j->invites[i];
-		if (v->state != INVITE_OUT)
-			continue;
-		if (v->until_ms > now_ms) {
-			next = v->until_ms < next ? v->until_ms : next;
-			continue;
-		}
-		v->state = INVITE_EXPIRED;
-		engine_share_end(g, j, v);
-		engine_step(g, j, ROUND_EXPIRED, 0);
-		freed++;
-	}
-	engine_expire_at(g, j, next);
-	if (freed == 0)
-		return;
-	log_event(LOG_LEVEL_INFO, "tasks.expired", LOG_S("job", j->hex), LOG_U("tasks", freed));
-	wake_ring(&g->services->wake);
 }
 
 void

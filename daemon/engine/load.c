@@ -1,21 +1,13 @@
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "buf.h"
-#include "clock.h"
-#include "engine.h"
 #include "engine_inside.h"
-#include "err.h"
-#include "evalset.h"
 #include "hex.h"
 #include "json.h"
 #include "log.h"
 #include "metric_rows.h"
-#include "modelfile.h"
 #include "models.h"
-#include "net.h"
 #include "past_rows.h"
 #include "services.h"
 #include "spool.h"
@@ -23,149 +15,7 @@
 #include "store.h"
 #include "wake.h"
 
-/* --- making a job */
-
-static void
-work_free(struct engine_work *w)
-{
-	if (!w)
-		return;
-	job_deinit(&w->spec);
-	tensor_table_deinit(&w->table);
-	free(w->points);
-	free(w->regulars);
-	tempo_deinit(&w->tempo);
-	free(w);
-}
-
-void
-engine_job_free(struct engine_job *j)
-{
-	if (!j)
-		return;
-	work_free(j->work);
-	free(j->invites);
-	free(j->refusals);
-	free(j->candidates);
-	free(j->members);
-	free(j->evaluators);
-	free(j);
-}
-
-void
-engine_job_shrink(struct engine *g, struct engine_job *j)
-{
-	if (!j->work || j->folds > 0 || j->readers > 0 || j->aside || states_job_lives(j->state) ||
-	    engine_names_state(j))
-		return;
-	j->guard = engine_view_guard(j);
-	work_free(j->work);
-	j->work = NULL;
-	free(j->invites);
-	free(j->refusals);
-	free(j->candidates);
-	free(j->members);
-	free(j->evaluators);
-	j->invites = NULL;
-	j->refusals = NULL;
-	j->refusal_count = j->refusal_room = 0;
-	j->candidates = NULL;
-	j->members = NULL;
-	j->evaluators = NULL;
-	j->evaluator_count = j->evaluator_room = 0;
-	j->invite_count = j->invite_room = 0;
-	j->candidate_count = j->candidate_room = 0;
-	j->member_count = 0;
-	if (!j->gone)
-		engine_past_note(g, j);
-}
-
-static enum err
-read_document(struct engine_job *j, const char *text, size_t len, struct why *why)
-{
-	struct engine_work *w = j->work;
-
-	w->schedule = schedule_state_start();
-	w->stamp.normalise_max = -1;
-	enum err e = job_parse(&w->spec, text, len, why);
-	if (e)
-		return e;
-	/* The coordinator never looks at the names of classes. */
-	json_free(w->spec.recipe.data.classes);
-	w->spec.recipe.data.classes = NULL;
-	memcpy(j->name, w->spec.name, sizeof(j->name));
-	j->priority = w->spec.priority;
-	j->only_evaluates = w->spec.only_evaluates;
-	j->is_guarded = w->spec.guard.on;
-	j->monitor = w->spec.monitor;
-	j->keep = w->spec.keep;
-	override_terms(&w->terms, &w->spec, &w->overrides);
-	j->member.priority = w->terms.priority;
-	j->member.share = w->terms.share;
-	const struct round_policy policy = engine_terms_policy(j, w->spec.only_evaluates);
-	round_init(&j->round, &policy, 0);
-	enum err late = engine_late_init(j);
-	return late ? late : engine_variate_init(j);
-}
-
-enum err
-engine_job_new(
-    struct engine_job **out, const uint8_t id[16], const char *text, size_t len, struct why *why)
-{
-	struct engine_job *j = engine_job_blank(id);
-
-	if (j)
-		j->work = calloc(1, sizeof(*j->work));
-	enum err e =
-	    j && j->work ? read_document(j, text, len, why) : err_set(why, ERR_NOMEM, "no memory");
-	if (e)
-		engine_job_free(j);
-	else
-		*out = j;
-	return e;
-}
-
-struct engine_job *
-engine_job_blank(const uint8_t id[16])
-{
-	struct engine_job *j = calloc(1, sizeof(*j));
-
-	if (!j)
-		return NULL;
-	memcpy(j->id, id, 16);
-	hex_encode(j->hex, id, 16);
-	j->ended_at = NAN;
-	j->expiry_ms = UINT64_MAX;
-	j->place = STANDING_NO_PLACE;
-	j->member = (struct share_member){.use = share_none(), .share = 1};
-	return j;
-}
-
-void
-engine_job_link(struct engine *g, struct engine_job *j)
-{
-	struct engine_job **at = &g->jobs;
-
-	/* Mostly the last: its priority is that of the others. */
-	if (g->last && g->last->priority >= j->priority)
-		at = &g->last->next;
-	while (*at && (*at)->priority >= j->priority)
-		at = &(*at)->next;
-	j->serial = ++g->serial;
-	if (states_job_lives(j->state))
-		j->place = standing_open(g->services->registry);
-	j->next = *at;
-	*at = j;
-	if (!j->next)
-		g->last = j;
-	j->chain = g->buckets[j->id[0]];
-	g->buckets[j->id[0]] = j;
-	g->job_count++;
-	if (states_job_lives(j->state))
-		engine_share_join(g, j);
-}
-
-/* --- loading */
+/* Jobs as the rows say: at the start, and one that was set aside once what it lacked is there. */
 
 struct loader {
 	struct engine *g;
@@ -263,7 +113,7 @@ load_ended(struct loader *l)
 
 	enum err e = store_model_get(l->db, l->job->model, &model);
 	l->job->model_bytes = model.bytes;
-	engine_step(l->g, l->job, ROUND_STOP, 0);
+	(void)round_step(&l->job->round, ROUND_STOP, 0, 0);
 	/* What is left of its states went before the engine was asked, as of no use. */
 	engine_schedule_drop_states(l->job);
 	return e == ERR_NOTFOUND ? ERR_OK : e;
@@ -284,7 +134,7 @@ load_open(struct loader *l)
 		e = lacks(l, LACKS_STATE, r->optimizer_state, sizeof(r->optimizer_state),
 		    models_state_check(l->g->services->models, r->optimizer_state, l->why));
 	if (e || !states_round_is_open(r->state)) {
-		engine_step(l->g, j, ROUND_STOP, 0);
+		(void)round_step(&j->round, ROUND_STOP, 0, 0);
 		return e;
 	}
 	l->accepted = l->early = l->failed = 0;
@@ -347,7 +197,7 @@ set_aside(struct loader *l)
 	    LOG_S("why", l->why->text));
 	if (states_job_lives(j->state))
 		engine_note_state(l->g, j, JOB_PAUSED, l->why->text);
-	engine_step(l->g, j, ROUND_STOP, 0);
+	(void)round_step(&j->round, ROUND_STOP, 0, 0);
 	j->aside = true;
 	if (states_job_lives(j->state))
 		engine_lack_is(l->g, j, &l->lack);
@@ -475,75 +325,24 @@ load_again(struct store_db *db, void *arg, struct why *why)
 	return load_document(a->l, a->id);
 }
 
-/* Lock held. */
-static void
-replace(struct engine *g, struct engine_job *old, struct engine_job *j)
-{
-	g->report.jobs[old->state]--;
-	engine_lack_nothing(g, old);
-	engine_view_unstuck(g, old);
-	share_order_remove(&g->order, &old->member);
-	standing_close(g->services->registry, old->place);
-	old->place = STANDING_NO_PLACE;
-	old->state = JOB_STOPPED;
-	old->gone = true;
-	g->gone_count++;
-	old->row = (struct store_round){.round = 0};
-	memset(old->model, 0, sizeof(old->model));
-	engine_schedule_drop_states(old);
-	g->report.jobs[j->state]++;
-	engine_job_link(g, j);
-	engine_share_restart(g, j);
-	if (j->round.state == ROUND_IDLE)
-		engine_begin_open(g, j);
-	log_event(LOG_LEVEL_INFO, "job.mended", LOG_S("job", j->hex), LOG_S("name", j->name),
-	    LOG_U("round", j->row.round));
-}
-
-/* Lock held. True: the job that was loaded is the engine's now. */
-static bool
-take_again(struct engine *g, const uint8_t id[16], struct engine_job *j)
-{
-	struct engine_job *old = engine_find(g, id);
-
-	if (!old || !old->aside || !states_job_lives(old->state))
-		return false;
-	if (!j->aside) {
-		replace(g, old, j);
-		return true;
-	}
-	/* It lacks something else, too. */
-	engine_lack_is(g, old, &j->lack);
-	memcpy(old->reason, j->reason, sizeof(old->reason));
-	return false;
-}
-
-/* Into an engine of its own, as nobody may see half of a job. */
-void
-engine_load_again(struct engine *g, const uint8_t id[16])
+/* Into an engine of its own. */
+enum err
+engine_load_one(struct engine *g, const uint8_t id[16], struct engine_job **out)
 {
 	struct engine *apart = calloc(1, sizeof(*apart));
 	struct loader l = {.g = apart};
 	struct why why = {""};
-	bool taken = false;
 
 	if (!apart)
-		return;
+		return ERR_NOMEM;
 	apart->services = g->services;
 	memcpy(apart->task_key, g->task_key, sizeof(apart->task_key));
 	lock_init(&apart->lock);
 	tails_init(&apart->tails);
 	enum err e = store_read(g->services->store, load_again, &(struct again){&l, id}, &why);
-	if (!e) {
-		lock_take(&g->lock);
-		taken = take_again(g, id, l.job);
-		lock_release(&g->lock);
-	}
-	if (!e && !taken)
-		engine_job_free(l.job);
-	if (taken)
-		wake_ring(&g->services->wake);
+	*out = l.job;
 	engine_free(apart);
+	return e;
 }
 
 enum err
@@ -566,20 +365,4 @@ engine_new(struct engine **out, const struct services *services, const uint8_t t
 	}
 	*out = g;
 	return ERR_OK;
-}
-
-void
-engine_free(struct engine *g)
-{
-	if (!g)
-		return;
-	while (g->jobs) {
-		struct engine_job *j = g->jobs;
-		g->jobs = j->next;
-		engine_job_free(j);
-	}
-	lock_deinit(&g->lock);
-	tails_deinit(&g->tails);
-	hash_wipe(g->task_key, sizeof(g->task_key));
-	free(g);
 }

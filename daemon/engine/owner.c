@@ -23,21 +23,6 @@ struct owned {
 	double evaluation, folds;
 };
 
-uint64_t
-engine_owner_bytes(const struct engine_job *j)
-{
-	const struct engine_work *w = j->work;
-	const struct recipe *r = &w->spec.recipe;
-
-	return sizeof(*j) + sizeof(*w) + recipe_text_bytes(r->text) +
-	    r->net.layer_count * sizeof(*r->net.layers) +
-	    r->net.class_weight_count * sizeof(*r->net.class_weights) +
-	    r->rule_count * sizeof(*r->rules) +
-	    w->spec.select.device_count * sizeof(*w->spec.select.devices) +
-	    w->table.count * sizeof(*w->table.items) +
-	    w->spec.aggregate.variates * sizeof(*j->members);
-}
-
 /* What [retention] alone keeps is the administrator's choice, and was before there was a "keep". */
 static bool
 says_keep(const struct engine_job *j)

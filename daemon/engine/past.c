@@ -1,5 +1,3 @@
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,35 +119,14 @@ engine_past_note(struct engine *g, const struct engine_job *j)
 		free(row);
 }
 
-/* --- what a device may know of them */
-
-static enum err
-read_document(struct store_db *db, void *arg, struct why *why)
+void
+engine_job_shrink(struct engine *g, struct engine_job *j)
 {
-	struct store_job *row = arg;
-
-	(void)why;
-	return store_job_get(db, row->id, row);
-}
-
-bool
-engine_past_selects(
-    struct engine *g, const uint8_t job[16], const uint8_t device[32], uint64_t *read)
-{
-	struct store_job row = {.document = NULL};
-	struct job_spec spec;
-
-	memcpy(row.id, job, sizeof(row.id));
-	if (store_read(g->services->store, read_document, &row, NULL))
-		return false;
-	if (read)
-		*read += row.document_len;
-	enum err e = job_parse(&spec, row.document, row.document_len, NULL);
-	free(row.document);
-	if (e)
-		return false;
-	bool selects =
-	    engine_selects(g, job, &spec, device) || engine_central_evaluator(g, &spec, device);
-	job_deinit(&spec);
-	return selects;
+	if (!j->work || j->folds > 0 || j->readers > 0 || j->aside || states_job_lives(j->state) ||
+	    engine_names_state(j))
+		return;
+	j->guard = engine_view_guard(j);
+	engine_job_empty(j);
+	if (!j->gone)
+		engine_past_note(g, j);
 }

@@ -4,25 +4,7 @@
 #include "bytes.h"
 #include "engine_inside.h"
 #include "hex.h"
-#include "server_step.h"
 #include "store.h"
-#include "vectors.h"
-
-uint64_t
-engine_variate_payload(const struct engine_job *j)
-{
-	return vectors_times(
-	    recipe_upload_most(&j->work->spec.recipe.upload, j->work->table.elements),
-	    j->work->spec.aggregate.variates > 0);
-}
-
-uint64_t
-engine_variate_state_bytes(const struct engine_job *j)
-{
-	const struct job_spec *spec = &j->work->spec;
-
-	return server_step_bytes(&spec->aggregate, &spec->download, &j->work->table);
-}
 
 enum err
 engine_variate_init(struct engine_job *j)
@@ -138,21 +120,7 @@ engine_variate_fill(const struct engine_job *j, const uint8_t device[32], struct
 }
 
 bool
-engine_variate_may_read(struct engine *g, const uint8_t device[32], const uint8_t hash[32])
-{
-	bool may = false;
-	unsigned seen = 0;
-
-	lock_take(&g->lock);
-	for (struct engine_job *j = g->jobs; j && !may; j = engine_next(g, j, &seen))
-		may = j->members && memcmp(j->row.optimizer_state, hash, 32) == 0 &&
-		    (engine_has_invite(j, device) || !engine_ineligible(g, j, device));
-	lock_release(&g->lock);
-	return may;
-}
-
-static bool
-counts(const struct engine_job *j, const uint8_t device[32])
+engine_variate_counts(const struct engine_job *j, const uint8_t device[32])
 {
 	if (!j->members || !states_job_lives(j->state))
 		return false;
@@ -162,17 +130,4 @@ counts(const struct engine_job *j, const uint8_t device[32])
 		    memcmp(j->invites[i].device, device, 32) == 0)
 			return true;
 	return find_member(j, device) != NULL;
-}
-
-bool
-engine_variate_holds(struct engine *g, const uint8_t device[32])
-{
-	bool holds = false;
-	unsigned seen = 0;
-
-	lock_take(&g->lock);
-	for (struct engine_job *j = g->jobs; j && !holds; j = engine_next(g, j, &seen))
-		holds = counts(j, device);
-	lock_release(&g->lock);
-	return holds;
 }

@@ -1,17 +1,11 @@
-#include "engine.h"
-
 #include <stdio.h>
-#include <string.h>
 
-#include "choice.h"
 #include "clock.h"
 #include "config.h"
 #include "engine_inside.h"
 #include "fault.h"
 #include "health.h"
 #include "hex.h"
-#include "log.h"
-#include "messages.h"
 #include "registry.h"
 #include "services.h"
 #include "shared.h"
@@ -19,59 +13,7 @@
 #include "standing.h"
 #include "wait_reason.h"
 
-struct engine_job *
-engine_find(const struct engine *g, const uint8_t id[16])
-{
-	for (struct engine_job *j = g->buckets[id[0]]; j; j = j->chain)
-		if (memcmp(j->id, id, 16) == 0 && !j->gone)
-			return j;
-	return NULL;
-}
-
-struct engine_job *
-engine_next(struct engine *g, struct engine_job *j, unsigned *seen)
-{
-	if (++*seen % 8 == 0) {
-		j->users++;
-		lock_give_way(&g->lock);
-		j->users--;
-	}
-	return j->next;
-}
-
-/* --- asking for work */
-
-static bool
-is_in_share(const struct select_spec *s, const uint8_t job[16], const uint8_t device[32])
-{
-	/* Mostly all are meant, and this is asked of every job at every turn: no hash then. */
-	if (s->percent[0] <= 0 && s->percent[1] >= 100)
-		return true;
-	double place = choice_percent(job, device);
-	return place >= s->percent[0] && place < s->percent[1];
-}
-
-bool
-engine_selects(
-    struct engine *g, const uint8_t job[16], const struct job_spec *spec, const uint8_t device[32])
-{
-	return is_in_share(&spec->select, job, device) &&
-	    registry_matches(g->services->registry, device, &spec->select) &&
-	    !engine_central_evaluator(g, spec, device);
-}
-
-enum wait_reason
-engine_ineligible(struct engine *g, const struct engine_job *j, const uint8_t device[32])
-{
-	return j->work && engine_selects(g, j->id, &j->work->spec, device) ? WAIT_NONE
-									   : WAIT_INELIGIBLE;
-}
-
-bool
-engine_evaluates(const struct engine_job *j)
-{
-	return j->row.state == OUTCOME_EVALUATING;
-}
+/* A device asks for work. */
 
 /* What a buffered job's task may take: as long as its delta may be of use, for all that is known. */
 static double
@@ -357,35 +299,4 @@ engine_ask(struct engine *g, const uint8_t device[32], const struct offer *offer
 	}
 	standing_tell(g->services->registry, device, &standing,
 	    reason ? (double)out->wait_s : out->deadline_s);
-}
-
-bool
-engine_size_missing(
-    struct engine *g, const uint8_t device[32], const struct task *task, struct store_sized *out)
-{
-	*out = (struct store_sized){.round = task->round, .steps = task->steps};
-	if (task->wait || task->steps == 0 ||
-	    !hex_decode(out->job, sizeof(out->job), task->job, strlen(task->job)))
-		return false;
-	memcpy(out->device, device, sizeof(out->device));
-	lock_take(&g->lock);
-	const struct engine_job *j = engine_find(g, out->job);
-	const struct tempo_task *sized =
-	    j && j->work ? tempo_find(&j->work->tempo, device, task->round) : NULL;
-	/* Of a job that ended meanwhile nobody waits for the task. */
-	bool missing = sized && !sized->stored;
-	if (missing)
-		out->oldest = engine_size_oldest(j);
-	lock_release(&g->lock);
-	return missing;
-}
-
-void
-engine_size_stored(struct engine *g, const struct store_sized *row)
-{
-	lock_take(&g->lock);
-	struct engine_job *j = engine_find(g, row->job);
-	if (j && j->work)
-		tempo_stored(&j->work->tempo, row->device, row->round);
-	lock_release(&g->lock);
 }

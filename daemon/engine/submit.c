@@ -1,46 +1,23 @@
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "age.h"
 #include "audit.h"
-#include "buf.h"
-#include "clock.h"
-#include "engine.h"
+#include "cpu.h"
 #include "engine_inside.h"
+#include "evalset.h"
 #include "evalsets.h"
 #include "fault.h"
 #include "hex.h"
 #include "json.h"
 #include "log.h"
-#include "modelfile.h"
 #include "models.h"
-#include "net.h"
-#include "past_rows.h"
-#include "record.h"
-#include "retention.h"
-#include "rule.h"
 #include "server_opt.h"
-#include "spool.h"
+#include "shared.h"
+#include "spoolfile.h"
 #include "store.h"
 
-/* --- submitting */
-
-static void
-open_row(struct store_round *r, const struct engine_job *j, uint64_t round, const uint8_t base[32])
-{
-	*r = (struct store_round){.round = round,
-	    .state = j->work->spec.only_evaluates ? OUTCOME_EVALUATING : OUTCOME_OPEN,
-	    .goal = j->work->terms.round.goal,
-	    .loss = NAN,
-	    .accuracy = NAN,
-	    .norm = NAN,
-	    .eval_own = NAN,
-	    .opened_at = clock_wall(),
-	    .opened_ms = clock_ms()};
-	memcpy(r->job, j->id, 16);
-	memcpy(r->base, base, 32);
-}
+/* Submitting: a document becomes a job. */
 
 struct submission {
 	const struct services *services;
@@ -173,17 +150,6 @@ check_patterns(const struct engine_job *j, struct why *why)
 	    unused->pattern, j->work->table.items[0].name);
 }
 
-enum err
-engine_rule_takes(const struct job_spec *spec, const struct round_spec *round, struct why *why)
-{
-	struct why detail = {""};
-
-	enum err e = rule_check(&spec->aggregate.rule, round->quorum, &detail);
-	if (!e)
-		e = rule_check(&spec->aggregate.rule, round->goal, &detail);
-	return e ? err_set(why, ERR_INVALID, "aggregate.rule: %s", detail.text) : ERR_OK;
-}
-
 static enum err
 check_aggregate(const struct job_spec *spec, struct why *why)
 {
@@ -286,7 +252,7 @@ begin(
 		return e == ERR_NOTFOUND ? no_init(why) : e;
 	memcpy(s.job.id, j->id, 16);
 	memcpy(s.job.owner, j->owner, sizeof(s.job.owner));
-	open_row(&s.first, j, 1, model);
+	engine_open_row(&s.first, j, 1, model);
 	s.model = (struct store_model){.bytes = j->model_bytes, .created_at = s.job.created_at};
 	memcpy(s.model.id, model, 32);
 	memcpy(s.model.job, j->id, 16);
@@ -409,192 +375,16 @@ engine_try(struct engine *g, const struct engine_document *document, struct engi
 	return e;
 }
 
-/* --- after a fold */
-
-static bool
-has_evaluators(struct engine *g, const struct engine_job *j)
-{
-	lock_take(&g->lock);
-	bool has = engine_draw_evaluates(j);
-	lock_release(&g->lock);
-	return has;
-}
-
-/* The job ends with what it had: the row of an open evaluation says why it is made. */
-static void
-plan_evaluated(const struct engine_fold *f, struct engine_outcome *o)
-{
-	const struct after_evaluation v = {.reason = f->row.reason,
-	    .reports = (uint32_t)o->row.reports,
-	    .quorum = f->quorum,
-	    .known = o->row.evaluate.known};
-
-	engine_schedule_evaluated(f, o);
-	o->turn = (struct schedule_turn){.verdict = GUARD_CALM, .round = o->row.round - 1};
-	memcpy(o->turn.base, o->row.base, 32);
-	after_evaluated(&o->after, &v, o->row.reason);
-}
-
-static void
-open_next(const struct engine_fold *f, struct engine_outcome *o)
-{
-	open_row(&o->next, f->job, o->row.round + 1, o->turn.base);
-	if (o->after.begin_next) {
-		memcpy(o->next.optimizer_state, o->turn.state, 32);
-		return;
-	}
-	o->next.state = OUTCOME_EVALUATING;
-	memcpy(o->next.reason, o->after.job_reason, sizeof(o->after.job_reason));
-}
-
-enum err
-engine_plan(
-    struct engine *g, const struct engine_fold *f, struct engine_outcome *o, struct why *why)
-{
-	if (o->row.state == OUTCOME_EVALUATED) {
-		plan_evaluated(f, o);
-		return ERR_OK;
-	}
-	bool finite = o->row.state == OUTCOME_COMMITTED;
-	const struct after_round ended = {.limit = f->limit,
-	    .committed = finite,
-	    .has_evaluators = has_evaluators(g, f->job),
-	    .actions = engine_foresee(g, f->job, finite ? ROUND_FOLDED : ROUND_NOT_FINITE),
-	    .evaluated = o->row.evaluate.known,
-	    .loss = o->row.evaluate.loss,
-	    .accuracy = o->row.evaluate.accuracy,
-	    .own = o->row.eval_own,
-	    .turn = &o->turn};
-
-	enum err e = engine_schedule_plan(g->services, f, o, why);
-	if (e)
-		return e;
-	after_decide(&o->after, f->spec, &ended);
-	if (o->after.begin_next || o->after.begin_evaluation)
-		open_next(f, o);
-	return ERR_OK;
-}
-
-static void
-log_round(const struct engine_fold *f, const struct engine_outcome *o)
-{
-	const struct store_metric *evaluate = &o->row.evaluate;
-
-	log_event(LOG_LEVEL_INFO,
-	    o->row.state == OUTCOME_EVALUATED ? "round.evaluated" : "round.committed",
-	    LOG_S("job", f->job_hex), LOG_U("round", o->row.round),
-	    LOG_S("state", states_round_name(o->row.state)), LOG_U("reports", o->row.reports),
-	    LOG_D("loss", o->row.loss), LOG_D("accuracy", o->row.accuracy),
-	    LOG_D("evaluate_loss", evaluate->known ? evaluate->loss : NAN),
-	    LOG_D("evaluate_accuracy", evaluate->known ? evaluate->accuracy : NAN),
-	    LOG_U("bytes_up", o->row.bytes_up),
-	    LOG_D("seconds", o->row.closed_at - o->row.opened_at));
-}
-
-/* Lock held. */
-static void
-count_round(struct engine_report *r, const struct engine_outcome *o)
-{
-	r->rounds_committed_total += o->row.state == OUTCOME_COMMITTED;
-	r->rounds_failed_total += o->row.state == OUTCOME_FAILED;
-	/* The clock may have been set back meanwhile. */
-	histogram_add(&r->round_seconds, fmax(o->row.closed_at - o->row.opened_at, 0));
-	histogram_add(&r->fold_seconds, o->fold_seconds);
-}
-
-/* What the round has made. Lock held. */
-static void
-take_result(struct engine *g, struct engine_job *j, const struct engine_fold *f,
-    const struct engine_outcome *o)
-{
-	bool evaluated = o->row.state == OUTCOME_EVALUATED;
-
-	memcpy(j->model, o->turn.base, 32);
-	if (!evaluated)
-		j->model_bytes = o->next_bytes;
-	if (o->difference_bytes > 0)
-		engine_steps_add(j, o->row.base, o->row.model, o->difference_bytes);
-	j->rounds_committed = o->row.round - evaluated;
-	if (o->row.evaluate.known) {
-		j->metric = o->row.evaluate;
-		bool base = f->spec->recipe.evaluate_by == EVALUATE_DEVICES;
-		j->metric_round =
-		    (base && o->row.measured > 0 ? o->row.measured : o->row.round) - base;
-	}
-	if (o->row.evaluate.known || o->unmeasured[0])
-		memcpy(j->work->unmeasured, o->unmeasured, sizeof(j->work->unmeasured));
-	if (o->row.measured > 0)
-		j->measured = o->row.measured;
-	engine_schedule_apply(j, f, o);
-	j->bytes_up = j->bytes_down = 0;
-	if (j->fold_failures > 0 && j->state == JOB_RUNNING)
-		j->reason[0] = '\0';
-	j->fold_failures = 0;
-	if (o->row.state == OUTCOME_COMMITTED) {
-		engine_variate_count(j, o->row.round);
-		j->reports += o->row.reports;
-	}
-	if (j->round.policy.buffered)
-		engine_late_turn(j);
-	else {
-		engine_share_end_all(g, j);
-		j->invite_count = 0;
-	}
-	j->candidate_count = 0;
-	j->loaded = 0;
-}
-
-/* A stop has ended its rounds for good. Lock held. */
-static void
-begin_evaluation(struct engine *g, struct engine_job *j)
-{
-	const struct round_policy policy = engine_terms_policy(j, true);
-
-	if (j->round.state == ROUND_ENDED)
-		return;
-	FAULT("round.evaluation");
-	j->invite_count = 0;
-	round_init(&j->round, &policy, 0);
-	engine_begin_open(g, j);
-}
-
-/* The next round, or the end. Lock held. */
-static void
-go_on(struct engine *g, struct engine_job *j, const struct engine_outcome *o)
-{
-	bool failed = o->row.state == OUTCOME_FAILED;
-	unsigned act = engine_step(g, j, failed ? ROUND_NOT_FINITE : ROUND_FOLDED, 0);
-	bool over = j->state == JOB_STOPPED;
-
-	if (o->after.begin_next || o->after.begin_evaluation) {
-		j->row = o->next;
-		engine_late_open(j, o->row.model);
-	}
-	/* The commit has written it already. */
-	if (o->after.job_state && !over)
-		engine_note_state(g, j, o->after.job_state, o->after.job_reason);
-	if (o->after.begin_evaluation) {
-		begin_evaluation(g, j);
-		return;
-	}
-	if (o->turn.verdict == GUARD_PAUSE || o->turn.verdict == GUARD_ROLLBACK_PAUSE)
-		engine_step(g, j, ROUND_PAUSE, 0);
-	if (!o->after.begin_next)
-		engine_step(g, j, ROUND_STOP, 0);
-	else if (act & ROUND_DO_BEGIN)
-		engine_step(g, j, ROUND_BEGIN, 0);
-}
-
 void
-engine_folded(struct engine *g, const struct engine_fold *f, const struct engine_outcome *o)
+engine_forecast_new(struct engine *g, const struct engine_job *j, struct engine_trial *out)
 {
-	log_round(f, o);
-	lock_take(&g->lock);
-	count_round(&g->report, o);
-	take_result(g, f->job, f, o);
-	FAULT("fold.told");
-	go_on(g, f->job, o);
-	lock_release(&g->lock);
-	FAULT("round.next");
-	wake_ring(&g->services->wake);
+	const struct config *c = shared_take(g->services->config);
+
+	memcpy(out->job.id, j->id, sizeof(out->job.id));
+	memcpy(out->job.name, j->name, sizeof(out->job.name));
+	out->job.model_bytes = j->model_bytes;
+	out->job.parameters = j->parameters;
+	out->job.forecast = engine_forecast(c, j);
+	shared_give(g->services->config, c);
+	engine_reach_of(g, j, &out->reach);
 }

@@ -1,0 +1,190 @@
+#include <stdlib.h>
+
+#include "audit.h"
+#include "buf.h"
+#include "engine_inside.h"
+#include "json.h"
+#include "log.h"
+#include "services.h"
+#include "store.h"
+#include "wake.h"
+
+/* A change of what a job is run by, from the request to its row. */
+
+struct setting {
+	struct engine *g;
+	struct engine_job *job; /* in use, so that it stays */
+	const struct engine_terms_change *asked;
+	struct override_set overrides; /* after it */
+	uint64_t
+	    reports; /* in the job's models so far; kept only while there is a limit for them */
+	bool same; /* all that is asked for is in force already */
+	struct engine_reservation reservation;
+};
+
+static enum err
+audit_setting(struct store_db *db, const struct setting *s, struct why *why)
+{
+	struct json *facts = json_object(), *detail = s->asked->by ? json_object() : NULL;
+
+	json_add(facts, "set", override_json(s->asked->change));
+	json_add(facts, "overrides", override_json(&s->overrides));
+	if (detail)
+		json_add_string(detail, "by", s->asked->by);
+	return audit_append(db, s->g->services,
+	    &(struct audit_event){
+		.event = RECORD_JOB_SET, .job = s->job->id, .facts = facts, .detail = detail},
+	    why);
+}
+
+static enum err
+write_overrides(struct store_db *db, const uint8_t job[16], const struct override_set *o)
+{
+	struct json *v = override_json(o);
+	struct buf text;
+
+	buf_init(&text, OVERRIDE_TEXT_MAX);
+	enum err e = json_print(&text, v, false);
+	json_free(v);
+	if (!e)
+		e = store_override_put(db, job, override_is_empty(o) ? NULL : buf_str(&text));
+	buf_deinit(&text);
+	return e;
+}
+
+static enum err
+refuse_ended(struct store_db *db, const uint8_t job[16], struct why *why)
+{
+	struct store_job row;
+
+	enum err e = store_job_get(db, job, &row);
+	if (e)
+		return e;
+	free(row.document);
+	return states_job_lives(row.state)
+	    ? ERR_OK
+	    : err_set(why, ERR_STATE, "the job is %s", states_job_name(row.state));
+}
+
+static bool
+are_same(const struct override_set *a, const struct override_set *b)
+{
+	bool same = true;
+
+	for (enum override_key k = 0; k < OVERRIDE_KEYS && same; k++)
+		same = a->state[k] == b->state[k] &&
+		    (a->state[k] != OVERRIDE_GIVEN || a->value[k] == b->value[k]);
+	return same;
+}
+
+static enum err
+write_setting(struct store_db *db, void *arg, struct why *why)
+{
+	struct setting *s = arg;
+	const uint8_t *job = s->job->id;
+
+	enum err e = refuse_ended(db, job, why);
+	if (!e)
+		e = engine_terms_overrides(db, job, &s->overrides, why);
+	if (e)
+		return e;
+	override_merge(&s->overrides, s->asked->change);
+	e = write_overrides(db, job, &s->overrides);
+	if (!e)
+		e = store_round_reports(db, job, 1, INT64_MAX, &s->reports);
+	if (!e)
+		e = engine_owner_written(s->g->services, db, s->asked->spending);
+	return e ? e : audit_setting(db, s, why);
+}
+
+/* On the store thread, after the commit, in the order of the ends of rounds. */
+static void
+take_setting(void *arg)
+{
+	struct setting *s = arg;
+	struct engine_job *j = s->job;
+
+	lock_take(&s->g->lock);
+	if (j->work && states_job_lives(j->state)) {
+		j->reports = s->reports;
+		engine_terms_take(s->g, j, &s->overrides);
+		engine_step(s->g, j, ROUND_TICK, 0);
+	}
+	engine_owner_end(s->g, &s->reservation);
+	log_event(LOG_LEVEL_INFO, "job.set", LOG_S("job", j->hex), LOG_S("name", j->name));
+	lock_release(&s->g->lock);
+	wake_ring(&s->g->services->wake);
+}
+
+/* The job, in use, and its terms as they are and would be. */
+static enum err
+begin_setting(struct setting *s, const uint8_t id[16], struct job_terms *was, struct job_terms *to,
+    struct why *why)
+{
+	enum err e = ERR_NOTFOUND;
+
+	lock_take(&s->g->lock);
+	struct engine_job *j = engine_find(s->g, id);
+	if (j && (!j->work || !states_job_lives(j->state)))
+		e = err_set(why, ERR_STATE, "the job is %s", states_job_name(j->state));
+	else if (j) {
+		s->job = j;
+		j->users++;
+		j->readers++;
+		struct override_set after = j->work->overrides;
+		override_merge(&after, s->asked->change);
+		s->same = are_same(&after, &j->work->overrides);
+		*was = j->work->terms;
+		override_terms(to, &j->work->spec, &after);
+		e = ERR_OK;
+	}
+	lock_release(&s->g->lock);
+	return e;
+}
+
+static void
+end_setting(struct setting *s)
+{
+	lock_take(&s->g->lock);
+	s->job->users--;
+	s->job->readers--;
+	engine_job_shrink(s->g, s->job);
+	engine_owner_end(s->g, &s->reservation);
+	lock_release(&s->g->lock);
+}
+
+/* Paid for once it is known to change something and to be allowed. */
+static enum err
+change(struct setting *s, struct why *why)
+{
+	struct engine_spending *spending = s->asked->spending;
+	enum err e = spending ? engine_owner_spend(s->g, spending, why) : ERR_OK;
+
+	if (e)
+		return e;
+	e = store_write_then(s->g->services->store, write_setting, take_setting, s, why);
+	if (e && spending)
+		engine_owner_unspend(s->g, spending);
+	return e;
+}
+
+enum err
+engine_set(
+    struct engine *g, const uint8_t id[16], const struct engine_terms_change *c, struct why *why)
+{
+	struct setting s = {.g = g, .asked = c};
+	struct job_terms was, to;
+
+	enum err e = begin_setting(&s, id, &was, &to, why);
+	if (e)
+		return e;
+	e = override_check(c->change, &s.job->work->spec, why);
+	if (!e)
+		e = engine_rule_takes(&s.job->work->spec, &to.round, why);
+	if (!e && c->bounded)
+		e = engine_owner_changes(g, s.job, &was, &to, &s.reservation, why);
+	if (!e && !s.same)
+		e = change(&s, why);
+	end_setting(&s);
+	return e;
+}
