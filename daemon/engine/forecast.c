@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "allowance.h"
-#include "cpu.h"
 #include "engine_inside.h"
 #include "registry.h"
 #include "services.h"

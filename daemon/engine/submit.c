@@ -3,7 +3,6 @@
 
 #include "age.h"
 #include "audit.h"
-#include "cpu.h"
 #include "engine_inside.h"
 #include "evalset.h"
 #include "evalsets.h"
