@@ -55,7 +55,7 @@ USES_model/train   := net layers
 ROOMS_aggregator := rules fold
 USES_aggregator/fold := rules
 
-ROOMS_daemon    := report runtime config sets store quota models audit age registry spool tempo stuck http net claim engine usage fold lookup api backup check program
+ROOMS_daemon    := report runtime config sets store quota models audit age registry spool tempo stuck jobs rounds http net claim tasks engine usage fold lookup api backup check program
 USES_daemon/runtime  := report
 USES_daemon/config   := runtime
 USES_daemon/sets     := config runtime
@@ -71,14 +71,17 @@ USES_daemon/stuck    := registry store
 USES_daemon/http     := models audit registry quota config runtime
 USES_daemon/net      := http models registry quota store config runtime report
 USES_daemon/claim    := net http registry age audit store config runtime
-USES_daemon/engine   := stuck tempo spool models registry age audit quota store sets config runtime report
-USES_daemon/usage    := engine stuck spool registry store config runtime report
-USES_daemon/fold     := engine stuck spool models registry audit store sets config runtime report
-USES_daemon/lookup   := http engine stuck registry store config runtime report
-USES_daemon/api      := lookup claim net http usage engine stuck spool models registry age audit quota store config runtime report
+USES_daemon/jobs     := stuck tempo spool models registry age audit store sets config runtime report
+USES_daemon/rounds   := jobs stuck tempo spool models registry age audit quota store config runtime report
+USES_daemon/tasks    := rounds jobs stuck tempo spool models registry age quota store config runtime report
+USES_daemon/engine   := rounds jobs stuck tempo spool models registry age audit quota store sets config runtime report
+USES_daemon/usage    := engine tasks rounds jobs tasks rounds jobs stuck spool registry store config runtime report
+USES_daemon/fold     := engine tasks rounds jobs tasks rounds jobs stuck spool models registry audit store sets config runtime report
+USES_daemon/lookup   := http engine tasks rounds jobs stuck registry store config runtime report
+USES_daemon/api      := lookup claim net http usage engine tasks rounds jobs stuck spool models registry age audit quota store config runtime report
 USES_daemon/backup   := models audit registry store config runtime
 USES_daemon/check    := backup spool models registry age audit store config runtime
-USES_daemon/program  := check backup api fold usage engine net http stuck spool models registry age audit quota store sets config runtime report
+USES_daemon/program  := check backup api fold usage engine tasks rounds jobs net http stuck spool models registry age audit quota store sets config runtime report
 
 # The device: librivulet (below), the agent, and the subcommands of a device.
 ROOMS_client    := host home session settings eligibility models outbox work device external agent cli doctor commands

@@ -8,6 +8,7 @@
 #include "audit_rows.h"
 #include "bytes.h"
 #include "engine.h"
+#include "tasks.h"
 #include "hex.h"
 #include "json.h"
 #include "log.h"

@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "clock.h"
-#include "engine.h"
+#include "tasks.h"
 #include "health.h"
 #include "report.h"
 #include "services.h"

@@ -4,8 +4,7 @@
 
 #include "api.h"
 #include "engine.h"
-#include "err.h"
-#include "exchange.h"
+#include "view.h"
 #include "hex.h"
 #include "json.h"
 #include "manifest.h"

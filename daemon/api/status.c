@@ -4,7 +4,7 @@
 #include "api.h"
 #include "archive.h"
 #include "clock.h"
-#include "config.h"
+#include "drive.h"
 #include "engine.h"
 #include "hex.h"
 #include "json.h"

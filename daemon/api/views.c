@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "engine.h"
 #include "hex.h"
 #include "registry.h"
 #include "services.h"
@@ -24,9 +25,7 @@
 #include "stuck.h"
 #include "tails.h"
 #include "task_kind.h"
-#include "usage.h"
-#include "view.h"
-#include "wait_reason.h"
+#include "tasks.h"
 
 #define THINGS_PER_ROW 8 /* jobs that are passed by: what they cost of what a row does */
 #define FILES_PER_ROW 8 /* that are asked for their sizes: what they cost of what a row does */

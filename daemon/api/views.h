@@ -1,17 +1,9 @@
 #ifndef VIEWS_H
 #define VIEWS_H
-#include <stdbool.h>
-#include <stdint.h>
-
-struct engine;
-struct exchange;
-struct job_spec;
-struct job_view;
-struct override_set;
-struct registry;
-struct services;
-struct store_round;
-struct usage;
+#include "view.h"
+#include "exchange.h"
+#include "json.h"
+#include "usage.h"
 
 /* What the engine shows, as JSON: the shapes of docs/api.md. The caller frees. */
 struct json *views_job(const struct job_view *v);

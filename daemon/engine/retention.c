@@ -22,12 +22,43 @@ struct old_models {
 	size_t count, at;
 };
 
+static bool
+holds_model(struct engine *g, const uint8_t model[32])
+{
+	unsigned seen = 0;
+
+	for (struct engine_job *j = g->jobs; j; j = engine_next(g, j, &seen))
+		if (memcmp(j->row.base, model, 32) == 0 || memcmp(j->model, model, 32) == 0 ||
+		    engine_schedule_holds_model(j, model) || engine_late_holds(j, model) ||
+		    (j->work && j->work->central.open &&
+			memcmp(j->work->central.model, model, 32) == 0))
+			return true;
+	return false;
+}
+
+static bool
+lets_go(struct engine *g, const struct store_model *m)
+{
+	const struct config *c = shared_take(g->services->config);
+
+	lock_take(&g->lock);
+	const struct engine_job *j = engine_find(g, m->job);
+	struct keep_spec k = {0, 0, 0};
+	if (j)
+		k = engine_forecast_keep(c, j);
+	bool goes = j && !j->aside && m->round > 0 && m->round + k.last <= j->rounds_committed &&
+	    !(k.every > 0 && m->round % k.every == 0) && !holds_model(g, m->id);
+	lock_release(&g->lock);
+	shared_give(g->services->config, c);
+	return goes;
+}
+
 static enum err
 collect_old(void *ctx, const struct store_model *m)
 {
 	struct old_models *o = ctx;
 
-	if (o->count < BATCH && engine_lets_go(o->engine, m))
+	if (o->count < BATCH && lets_go(o->engine, m))
 		o->models[o->count++] = *m;
 	return ERR_OK;
 }
@@ -58,7 +89,7 @@ remove_one(struct store_db *db, void *arg, struct why *why)
 	enum err e = store_model_get(db, m->id, &row);
 	if (e != ERR_NOTFOUND)
 		return e;
-	return engine_lets_go(o->engine, m) ? models_delete(o->files, m->id)
+	return lets_go(o->engine, m) ? models_delete(o->files, m->id)
 					    : store_model_put(db, m);
 }
 
@@ -117,44 +148,13 @@ retention_pass(const struct services *s)
 	return e;
 }
 
-/* --- what may go */
-
-bool
-engine_holds_model(struct engine *g, const uint8_t model[32])
-{
-	unsigned seen = 0;
-
-	for (struct engine_job *j = g->jobs; j; j = engine_next(g, j, &seen))
-		if (memcmp(j->row.base, model, 32) == 0 || memcmp(j->model, model, 32) == 0 ||
-		    engine_schedule_holds_model(j, model) || engine_late_holds(j, model) ||
-		    (j->work && j->work->central.open &&
-			memcmp(j->work->central.model, model, 32) == 0))
-			return true;
-	return false;
-}
-
-bool
-engine_lets_go(struct engine *g, const struct store_model *m)
-{
-	const struct config *c = shared_take(g->services->config);
-
-	lock_take(&g->lock);
-	const struct engine_job *j = engine_find(g, m->job);
-	struct keep_spec k = {0, 0, 0};
-	if (j)
-		k = engine_forecast_keep(c, j);
-	bool goes = j && !j->aside && m->round > 0 && m->round + k.last <= j->rounds_committed &&
-	    !(k.every > 0 && m->round % k.every == 0) && !engine_holds_model(g, m->id);
-	lock_release(&g->lock);
-	shared_give(g->services->config, c);
-	return goes;
-}
+/* --- what is in use */
 
 bool
 engine_uses_model(struct engine *g, const uint8_t model[32])
 {
 	lock_take(&g->lock);
-	bool used = engine_holds_model(g, model);
+	bool used = holds_model(g, model);
 	lock_release(&g->lock);
 	return used;
 }

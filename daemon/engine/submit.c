@@ -22,6 +22,7 @@ struct submission {
 	const struct services *services;
 	struct engine *g;
 	struct engine_job *made;
+	struct engine_reservation *reservation;
 	const char *by;
 	const struct engine_spending *spending;
 	struct store_job job;
@@ -115,7 +116,7 @@ begin_submitted(void *arg)
 	lock_take(&g->lock);
 	g->report.jobs[j->state]++;
 	engine_job_link(g, j);
-	engine_owner_end(g, &j->work->reservation);
+	engine_owner_end(g, s->reservation);
 	engine_begin_open(g, j);
 	lock_release(&g->lock);
 	FAULT("job.begun");
@@ -208,7 +209,8 @@ write_out(struct submission *s, struct why *why)
 
 /* Everything about a new job that can be wrong. Writes nothing. */
 static enum err
-check(struct engine *g, struct engine_job *j, bool bounded, struct why *why)
+check(struct engine *g, struct engine_job *j, bool bounded, struct engine_reservation *r,
+    struct why *why)
 {
 	FAULT("job.checked");
 	enum err e = check_aggregate(&j->work->spec, why);
@@ -225,19 +227,20 @@ check(struct engine *g, struct engine_job *j, bool bounded, struct why *why)
 	if (!e)
 		e = engine_cost_check(g->services, j->work, why);
 	if (!e)
-		e = engine_owner_takes(g, j, bounded, &j->work->reservation, why);
+		e = engine_owner_takes(g, j, bounded, r, why);
 	return e == ERR_NOTFOUND ? no_init(why) : e;
 }
 
 /* On success it is durable, in the list, and its first round is open. */
 static enum err
-begin(
-    struct engine *g, struct engine_job *j, const struct engine_document *document, struct why *why)
+begin(struct engine *g, struct engine_job *j, const struct engine_document *document,
+    struct engine_reservation *r, struct why *why)
 {
 	uint8_t model[32];
 	struct submission s = {.services = g->services,
 	    .g = g,
 	    .made = j,
+	    .reservation = r,
 	    .by = document->by,
 	    .spending = document->spending,
 	    .job = {.document = (char *)(uintptr_t)document->text,
@@ -256,7 +259,7 @@ begin(
 	memcpy(s.model.id, model, 32);
 	memcpy(s.model.job, j->id, 16);
 	FAULT("job.model");
-	engine_owner_settle(g, &j->work->reservation);
+	engine_owner_settle(g, r);
 	e = write_out(&s, why);
 	if (e && !is_init(&j->work->spec.recipe, model))
 		engine_drop_leftover(g->services, model);
@@ -277,10 +280,9 @@ not_deleted(struct store_db *db, void *arg, struct why *why)
 
 /* One that came to nothing. */
 static void
-discard(struct engine *g, struct engine_job *j)
+discard(struct engine *g, struct engine_job *j, struct engine_reservation *r)
 {
-	if (j)
-		engine_owner_release(g, &j->work->reservation);
+	engine_owner_release(g, r);
 	engine_job_free(j);
 }
 
@@ -288,9 +290,10 @@ discard(struct engine *g, struct engine_job *j)
  * another owner. */
 static enum err
 make(struct engine *g, const struct engine_document *document, const uint8_t id[16],
-    struct engine_job **out, struct why *why)
+    struct engine_reservation *r, struct engine_job **out, struct why *why)
 {
 	*out = NULL;
+	*r = (struct engine_reservation){.asks = document->tried};
 	enum err e = engine_owner_find(g, document, id, why);
 	if (e != ERR_NOTFOUND)
 		return e;
@@ -303,13 +306,12 @@ make(struct engine *g, const struct engine_document *document, const uint8_t id[
 	if (!e) {
 		engine_terms_stamp(*out);
 		memcpy((*out)->owner, document->owner, sizeof((*out)->owner));
-		(*out)->work->reservation.asks = document->tried;
-		e = check(g, *out, document->bounded, why);
+		e = check(g, *out, document->bounded, r, why);
 	}
 	/* The same document was on its way, and has the place that this one was refused. */
 	enum err now = e == ERR_DENIED ? engine_owner_find(g, document, id, why) : ERR_NOTFOUND;
 	if (e) {
-		discard(g, *out);
+		discard(g, *out, r);
 		*out = NULL;
 	}
 	return now != ERR_NOTFOUND ? now : e == ERR_LIMIT ? ERR_INVALID : e;
@@ -328,20 +330,21 @@ enum err
 engine_submit(struct engine *g, const struct engine_document *document, uint8_t id[16],
     bool *created, struct why *why)
 {
+	struct engine_reservation r;
 	uint8_t digest[HASH_LEN];
 	struct engine_job *j;
 
 	hash_sha256(digest, document->text, document->len);
 	memcpy(id, digest, 16);
 	*created = false;
-	enum err e = make(g, document, id, &j, why);
+	enum err e = make(g, document, id, &r, &j, why);
 	if (e || !j) {
 		engine_job_free(j);
 		return e;
 	}
-	e = begin(g, j, document, why);
+	e = begin(g, j, document, &r, why);
 	if (e) {
-		discard(g, j);
+		discard(g, j, &r);
 		/* Two submissions of one document at once: the other one won. */
 		return e == ERR_EXISTS ? won(g, document, id, why)
 		    : e == ERR_LIMIT   ? ERR_INVALID
@@ -352,30 +355,8 @@ engine_submit(struct engine *g, const struct engine_document *document, uint8_t 
 	return ERR_OK;
 }
 
-enum err
-engine_try(struct engine *g, const struct engine_document *document, struct engine_trial *out,
-    struct why *why)
-{
-	struct engine_document tried = *document;
-	uint8_t digest[HASH_LEN];
-	struct engine_job *j;
-
-	tried.tried = true;
-	*out = (struct engine_trial){.exists = false};
-	hash_sha256(digest, document->text, document->len);
-	enum err e = make(g, &tried, digest, &j, why);
-	if (!e && !j) {
-		out->exists = engine_job(g, digest, NULL, &out->job);
-		(void)!engine_reach(g, digest, &out->reach);
-	} else if (!e) {
-		engine_forecast_new(g, j, out);
-	}
-	discard(g, j);
-	return e;
-}
-
-void
-engine_forecast_new(struct engine *g, const struct engine_job *j, struct engine_trial *out)
+static void
+forecast_new(struct engine *g, const struct engine_job *j, struct engine_trial *out)
 {
 	const struct config *c = shared_take(g->services->config);
 
@@ -386,4 +367,27 @@ engine_forecast_new(struct engine *g, const struct engine_job *j, struct engine_
 	out->job.forecast = engine_forecast(c, j);
 	shared_give(g->services->config, c);
 	engine_reach_of(g, j, &out->reach);
+}
+
+enum err
+engine_try(struct engine *g, const struct engine_document *document, struct engine_trial *out,
+    struct why *why)
+{
+	struct engine_document tried = *document;
+	struct engine_reservation r;
+	uint8_t digest[HASH_LEN];
+	struct engine_job *j;
+
+	tried.tried = true;
+	*out = (struct engine_trial){.exists = false};
+	hash_sha256(digest, document->text, document->len);
+	enum err e = make(g, &tried, digest, &r, &j, why);
+	if (!e && !j) {
+		out->exists = engine_job(g, digest, NULL, &out->job);
+		(void)!engine_reach(g, digest, &out->reach);
+	} else if (!e) {
+		forecast_new(g, j, out);
+	}
+	discard(g, j, &r);
+	return e;
 }

@@ -2,7 +2,7 @@
 #define VIEW_H
 #include "best.h"
 #include "forecast.h"
-#include "row.h"
+#include "job_fold.h"
 #include "standing.h"
 #include "stuck.h"
 
@@ -24,15 +24,6 @@ struct open_view {
 	uint64_t up_bytes;
 	double opened_at_seconds; /* Unix time */
 	double deadline_seconds; /* from now */
-};
-
-struct guard_view {
-	uint32_t bad, rollbacks;
-	uint64_t base_round;
-	bool has_best; /* then: */
-	uint64_t best_round;
-	uint8_t best_model[32];
-	double best_value;
 };
 
 struct job_view {

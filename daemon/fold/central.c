@@ -9,8 +9,9 @@
 
 #include "clock.h"
 #include "log.h"
-#include "services.h"
+#include "row.h"
 #include "store.h"
+#include "tasks.h"
 
 #define LOOK_MS 50
 #define TELL_MS 3000 /* who is missing is looked for among all devices */

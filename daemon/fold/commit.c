@@ -10,6 +10,7 @@
 #include "json.h"
 #include "models.h"
 #include "round_record.h"
+#include "row.h"
 #include "services.h"
 #include "store.h"
 

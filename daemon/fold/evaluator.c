@@ -14,6 +14,7 @@
 #include "evalsets.h"
 #include "fault.h"
 #include "log.h"
+#include "row.h"
 #include "services.h"
 #include "worker.h"
 

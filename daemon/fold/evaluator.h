@@ -1,6 +1,7 @@
 #ifndef EVALUATOR_H
 #define EVALUATOR_H
-#include "engine.h"
+#include "job_fold.h"
+#include "job_list.h"
 
 /*
  * Measures new models on the coordinator's own data, beside the thread that folds: several at a time, of one owner's jobs one at a

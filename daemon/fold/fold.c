@@ -10,6 +10,7 @@
 #include "late.h"
 #include "log.h"
 #include "measured.h"
+#include "row.h"
 #include "services.h"
 #include "spool.h"
 #include "stop.h"

@@ -1,8 +1,9 @@
 #ifndef FOLD_H
 #define FOLD_H
 #include "delta_file.h"
-#include "engine.h"
 #include "fold_round.h"
+#include "job_fold.h"
+#include "job_list.h"
 #include "metric.h"
 #include "models.h"
 #include "own_metrics.h"

@@ -1,6 +1,6 @@
 #ifndef FOLDER_H
 #define FOLDER_H
-#include "engine.h"
+#include "job_fold.h"
 
 /*
  * Turns closed rounds into committed ones: reads accepted deltas from the spool, folds them tile by tile in device-id order on all cores,

@@ -7,6 +7,7 @@
 #include "counts.h"
 #include "late.h"
 #include "metric.h"
+#include "row.h"
 #include "store.h"
 
 static void

@@ -7,6 +7,7 @@
 #include "hex.h"
 #include "job.h"
 #include "modelfile.h"
+#include "row.h"
 #include "services.h"
 
 static enum err

@@ -7,6 +7,7 @@
 #include "audit.h"
 #include "hex.h"
 #include "json.h"
+#include "row.h"
 #include "store.h"
 
 struct accepted {

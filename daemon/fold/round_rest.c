@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "archive.h"
-#include "config.h"
+#include "drive.h"
+#include "engine.h"
 #include "fault.h"
 #include "log.h"
 #include "models.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "engine.h"
-#include "err.h"
 #include "exchange.h"
 #include "fits.h"
 #include "hex.h"
@@ -13,6 +12,7 @@
 #include "json.h"
 #include "registry.h"
 #include "services.h"
+#include "view.h"
 
 #define THINGS_PER_ROW 8 /* in memory, of what a row of the database costs */
 

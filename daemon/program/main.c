@@ -15,7 +15,7 @@
 #include "command.h"
 #include "config.h"
 #include "cut.h"
-#include "engine.h"
+#include "drive.h"
 #include "inspect.h"
 #include "log.h"
 #include "messages.h"

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "config.h"
+#include "drive.h"
 #include "engine.h"
 #include "file.h"
 #include "health.h"

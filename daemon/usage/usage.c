@@ -10,6 +10,7 @@
 #include "archive.h"
 #include "config.h"
 #include "engine.h"
+#include "view.h"
 #include "log.h"
 #include "report.h"
 #include "shared.h"

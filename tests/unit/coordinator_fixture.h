@@ -10,9 +10,11 @@
 
 #include "archive.h"
 #include "clock.h"
-#include "config.h"
+#include "drive.h"
 #include "engine.h"
-#include "err.h"
+#include "job_list.h"
+#include "tasks.h"
+#include "view.h"
 #include "file.h"
 #include "folder.h"
 #include "hash.h"

@@ -1,7 +1,7 @@
 #ifndef ENGINE_FIXTURE_H
 #define ENGINE_FIXTURE_H
 #include "coordinator_fixture.h"
-#include "engine_inside.h"
+#include "job_struct.h"
 
 /* What an engine is asked, and what it answers. */
 

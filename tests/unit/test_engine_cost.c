@@ -9,7 +9,7 @@
 
 #include "buf.h"
 #include "coordinator_fixture.h"
-#include "engine_inside.h"
+#include "job_struct.h"
 #include "hash.h"
 #include "job.h"
 #include "round.h"

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "coordinator_fixture.h"
-#include "engine_inside.h"
+#include "job_struct.h"
 #include "hex.h"
 #include "worker.h"
 

@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 
 #include "coordinator_fixture.h"
-#include "engine_inside.h"
+#include "job_struct.h"
 
 /* Linked in the place of base's: time goes by where a test says so, and only there. */
 static atomic_ullong now_ms = 1000000;

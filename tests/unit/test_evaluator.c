@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "coordinator_fixture.h"
-#include "engine_inside.h"
+#include "job_struct.h"
 #include "evalset.h"
 
 /* Two jobs of ten parameters. One example of the first is quick, one of the second takes over a million multiply-adds. */

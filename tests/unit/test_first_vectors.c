@@ -10,9 +10,7 @@
 
 #include "buf.h"
 #include "coordinator_fixture.h"
-#include "engine_inside.h"
-#include "err.h"
-#include "job.h"
+#include "job_struct.h"
 #include "net.h"
 
 #define FOLDER "tests/vectors/first"

@@ -12,10 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tasks_inside.h"
 #include "buf.h"
 #include "codec.h"
 #include "difference.h"
-#include "engine_inside.h"
 #include "file.h"
 #include "hash.h"
 #include "hex.h"

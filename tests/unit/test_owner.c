@@ -10,7 +10,7 @@
 
 #include "audit_rows.h"
 #include "coordinator_fixture.h"
-#include "engine_inside.h"
+#include "job_struct.h"
 #include "evalset.h"
 #include "record.h"
 

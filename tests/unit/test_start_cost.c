@@ -15,8 +15,7 @@
 
 #include "buf.h"
 #include "coordinator_fixture.h"
-#include "engine_inside.h"
-#include "job.h"
+#include "job_struct.h"
 #include "modelfile.h"
 #include "round.h"
 

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "coordinator_fixture.h"
-#include "engine_inside.h"
+#include "job_struct.h"
 
 static enum err
 set_as(struct coordinator *c, const uint8_t id[16], const char *text, bool bounded)

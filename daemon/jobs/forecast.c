@@ -1,0 +1,171 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "allowance.h"
+#include "job_struct.h"
+#include "registry.h"
+#include "services.h"
+
+struct keep_spec
+engine_forecast_keep(const struct config *c, const struct engine_job *j)
+{
+	struct keep_spec k = j->keep;
+
+	if (k.last == JOB_KEEP_CONFIGURED)
+		k.last = c->keep_last;
+	if (k.every == JOB_KEEP_CONFIGURED)
+		k.every = c->keep_every;
+	return k;
+}
+
+uint64_t
+engine_forecast_kept(const struct config *c, const struct engine_job *j, uint64_t rounds)
+{
+	const struct keep_spec k = engine_forecast_keep(c, j);
+
+	return forecast_kept(&k, j->model_bytes, rounds);
+}
+
+struct job_forecast
+engine_forecast(const struct config *c, const struct engine_job *j)
+{
+	const struct engine_work *w = j->work;
+
+	return forecast_job(&(struct forecast_job){.spec = &w->spec,
+	    .keep = engine_forecast_keep(c, j),
+	    .elements = w->table.elements,
+	    .model_bytes = j->model_bytes,
+	    .payload_bytes = engine_variate_payload(j),
+	    .state_bytes = engine_variate_state_bytes(j),
+	    .rounds = w->terms.stop.rounds,
+	    .committed = j->rounds_committed,
+	    .accepted = j->round.accepted,
+	    .best_held = (uint32_t)j->best.count});
+}
+
+#define NAMES_SHOWN 3
+
+/* --- who is there */
+
+struct look {
+	struct engine *g;
+	const struct job_spec *spec;
+	struct engine_evaluators *out;
+};
+
+static enum err
+look_at(void *ctx, const struct registry_view *v)
+{
+	const struct look *l = ctx;
+	struct engine_evaluators *out = l->out;
+	const struct standing_ask_for what = {"", l->spec->recipe.trainer};
+	struct standing_offer offer;
+
+	if ((v->row.state != DEVICE_ACTIVE && v->row.state != DEVICE_SUSPENDED) ||
+	    strcmp(v->row.role, "device") != 0 ||
+	    !engine_central_evaluator(l->g, l->spec, v->row.id))
+		return ERR_OK;
+	if (out->devices + out->suspended == 0)
+		snprintf(out->first, sizeof(out->first), "%s", v->row.name);
+	out->suspended += v->row.state == DEVICE_SUSPENDED;
+	out->devices += v->row.state == DEVICE_ACTIVE;
+	if (standing_heard(l->g->services->registry, v->row.id, &what, &offer) && offer.lately) {
+		out->heard++;
+		out->ready += offer.evaluates;
+	}
+	return ERR_OK;
+}
+
+void
+engine_central_count(struct engine *g, const struct job_spec *spec, struct engine_evaluators *out)
+{
+	struct look l = {g, spec, out};
+
+	*out =
+	    (struct engine_evaluators){.by_program = spec->recipe.evaluate_by == EVALUATE_PROGRAM};
+	memcpy(out->trainer, spec->recipe.trainer, sizeof(out->trainer));
+	if (!out->by_program)
+		return;
+	for (size_t i = 0; i < spec->evaluators.device_count && i < NAMES_SHOWN; i++)
+		snprintf(out->wanted + strlen(out->wanted),
+		    sizeof(out->wanted) - strlen(out->wanted), "%s%s", i ? ", " : "",
+		    spec->evaluators.devices[i]);
+	for (size_t i = 0; i < spec->evaluators.label_count && i < NAMES_SHOWN; i++)
+		snprintf(out->wanted + strlen(out->wanted),
+		    sizeof(out->wanted) - strlen(out->wanted), "%s%s=%s", i ? ", " : "",
+		    spec->evaluators.labels[i].key, spec->evaluators.labels[i].value);
+	(void)!registry_each(g->services->registry, NULL, look_at, &l);
+}
+
+bool
+engine_central_missing(char out[ENGINE_UNMEASURED_MAX], const struct engine_evaluators *e)
+{
+	const size_t room = ENGINE_UNMEASURED_MAX;
+
+	if (!e->by_program || e->ready > 0)
+		return false;
+	if (e->devices + e->suspended == 0)
+		snprintf(out, room, "no evaluator: no device that has joined is %.100s", e->wanted);
+	else if (e->devices == 0)
+		snprintf(out, room, "evaluator \"%.60s\" is suspended", e->first);
+	else if (e->heard == 0)
+		snprintf(out, room, "evaluator \"%.60s\"%s did not ask for work lately", e->first,
+		    e->devices > 1 ? " and the others" : "");
+	else
+		snprintf(out, room,
+		    "evaluator \"%.60s\" runs no program that evaluates \"%.60s\" "
+		    "(rivulet.evaluations)",
+		    e->first, e->trainer);
+	return true;
+}
+
+struct reach {
+	struct engine *g;
+	const struct engine_job *job; /* what is looked at of it does not change */
+	struct engine_reach *out;
+};
+
+static enum err
+reach_device(void *ctx, const struct registry_view *v)
+{
+	const struct reach *r = ctx;
+	struct standing_offer offer;
+
+	if ((v->row.state != DEVICE_ACTIVE && v->row.state != DEVICE_SUSPENDED) ||
+	    strcmp(v->row.role, "device") != 0 || engine_ineligible(r->g, r->job, v->row.id))
+		return ERR_OK;
+	r->out->suspended += v->row.state == DEVICE_SUSPENDED;
+	r->out->devices += v->row.state == DEVICE_ACTIVE;
+	const struct standing_ask_for what = {r->out->data.name, r->out->trainer};
+	if (!standing_heard(r->g->services->registry, v->row.id, &what, &offer))
+		return ERR_OK;
+	r->out->heard++;
+	r->out->lately += offer.lately;
+	r->out->with_data += !r->out->data.name[0] ||
+	    (offer.has_data &&
+		allowance_examples(&r->job->work->spec.recipe.data, offer.examples, offer.tokens) >=
+		    r->out->data.min_examples);
+	r->out->with_trainer += offer.has_trainer;
+	const struct recipe *recipe = &r->job->work->spec.recipe;
+	if (offer.has_data && recipe->data.window == 0 &&
+	    allowance_cuts(recipe, r->job->only_evaluates, offer.examples, r->out->most))
+		++*(offer.draws ? &r->out->drawn : &r->out->too_many);
+	r->out->without_figures += offer.lacks_figures && recipe->evaluate_by == EVALUATE_DEVICES &&
+	    figure_set_any(&recipe->figures);
+	return ERR_OK;
+}
+
+void
+engine_reach_of(struct engine *g, const struct engine_job *j, struct engine_reach *out)
+{
+	struct reach r = {g, j, out};
+
+	*out = (struct engine_reach){.round = j->work->terms.round,
+	    .most = j->work->spec.aggregate.max_examples,
+	    .data.min_examples = recipe_min_examples(&j->work->spec.recipe, j->only_evaluates)};
+	memcpy(out->data.name, j->work->spec.recipe.data.name, sizeof(out->data.name));
+	memcpy(out->trainer, j->work->spec.recipe.trainer, sizeof(out->trainer));
+	engine_central_count(g, &j->work->spec, &out->evaluators);
+	out->warning = recipe_warning(&j->work->spec.recipe);
+	(void)!registry_each(g->services->registry, NULL, reach_device, &r);
+}

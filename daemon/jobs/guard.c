@@ -1,0 +1,117 @@
+#include <string.h>
+
+#include "job_struct.h"
+#include "metric_rows.h"
+#include "schedule_rows.h"
+#include "services.h"
+
+bool
+engine_schedule_blames(const struct engine_job *j, const struct invite *v, enum abort_reason reason)
+{
+	return v->round == j->row.round && j->work->spec.guard.on &&
+	    j->work->spec.recipe.evaluate_by == EVALUATE_DEVICES && reason == ABORT_NOT_FINITE &&
+	    !engine_evaluates(j);
+}
+
+enum err
+engine_schedule_load(struct store_db *db, struct engine_job *j)
+{
+	enum err e = schedule_rows_load(db, &j->work->spec, j->id, &j->work->schedule);
+
+	if (!e)
+		e = metric_rows_best(db, j->id, &j->best);
+	/* A guard knows rounds alone: what was evaluated after the last is newer. */
+	bool after = j->row.state == OUTCOME_EVALUATED && j->row.evaluate.known;
+	if (!e && j->work->spec.guard.on && j->metric.known && !after)
+		j->metric_round = j->work->schedule.metric_round;
+	/* Over: its model is the one that a next round would have begun with. */
+	if (!e && j->work->spec.guard.on && !states_round_is_open(j->row.state))
+		memcpy(j->model, j->work->schedule.base, 32);
+	return e;
+}
+
+/* --- what is held */
+
+bool
+engine_schedule_holds_model(const struct engine_job *j, const uint8_t model[32])
+{
+	if (best_holds(&j->best, model))
+		return true;
+	if (!j->work)
+		return j->guard.has_best && memcmp(j->guard.best_model, model, 32) == 0;
+	const struct guard *guard = &j->work->schedule.guard;
+	const struct guard_point *best = guard_best(guard);
+	return states_job_lives(j->state) ? schedule_state_holds_model(&j->work->schedule, model)
+					  : best && memcmp(best->model, model, 32) == 0;
+}
+
+bool
+engine_schedule_holds_state(const struct engine_job *j, const uint8_t state[32])
+{
+	return schedule_state_holds(&j->work->schedule, state);
+}
+
+bool
+engine_names_state(const struct engine_job *j)
+{
+	static const uint8_t none[32];
+	bool names = memcmp(j->row.optimizer_state, none, 32) != 0;
+	const uint8_t *state;
+
+	for (uint32_t i = 0;
+	     j->work && !names && (state = schedule_state_held(&j->work->schedule, i)); i++)
+		names = memcmp(state, none, 32) != 0;
+	return names;
+}
+
+void
+engine_schedule_drop_states(struct engine_job *j)
+{
+	uint8_t *state;
+
+	memset(j->row.optimizer_state, 0, sizeof(j->row.optimizer_state));
+	for (uint32_t i = 0; (state = schedule_state_held(&j->work->schedule, i)); i++)
+		memset(state, 0, 32);
+}
+
+/* Moves one that is not zero to out. */
+static bool
+take_state(uint8_t state[32], uint8_t out[32])
+{
+	static const uint8_t none[32];
+
+	if (memcmp(state, none, 32) == 0)
+		return false;
+	memcpy(out, state, 32);
+	memset(state, 0, 32);
+	return true;
+}
+
+bool
+engine_schedule_take_state(struct engine_job *j, uint8_t out[32])
+{
+	bool found = take_state(j->row.optimizer_state, out);
+	uint8_t *state;
+
+	for (uint32_t i = 0;
+	     j->work && !found && (state = schedule_state_held(&j->work->schedule, i)); i++)
+		found = take_state(state, out);
+	return found;
+}
+
+struct guard_view
+engine_view_guard(const struct engine_job *j)
+{
+	const struct guard *g = &j->work->schedule.guard;
+	const struct guard_point *best = guard_best(g);
+	struct guard_view v = {
+	    .bad = g->bad, .rollbacks = g->rollbacks, .base_round = j->work->schedule.base_round};
+
+	if (!best)
+		return v;
+	v.has_best = true;
+	v.best_round = best->round;
+	v.best_value = best->value;
+	memcpy(v.best_model, best->model, sizeof(v.best_model));
+	return v;
+}

@@ -1,0 +1,87 @@
+#ifndef JOB_FOLD_H
+#define JOB_FOLD_H
+#include "after.h"
+#include "best.h"
+#include "fold_cost.h"
+#include "job_roster.h"
+#include "override.h"
+#include "row.h"
+#include "schedule_state.h"
+#include "store_inside.h"
+
+/* What a closing round is folded from and comes to, and what a job's guard makes of its rounds. */
+
+/* What a closing round is folded from; a copy, except spec and table, which stay until engine_fold_end. */
+struct engine_fold {
+	/* NULL: nothing is to be folded, but states of jobs that are over may be forgotten. */
+	struct engine_job *job;
+	uint8_t job_id[16], owner[32];
+	char job_hex[33];
+	const struct job_spec *spec;
+	const struct tensor_table *table;
+	struct fold_cost cost; /* of memory and time */
+	struct store_round row; /* base, optimizer_state of the base, opened_at, counts */
+	uint64_t bytes_down;
+	enum after_limit limit; /* that the job reaches with this round */
+	struct job_stamp stamp; /* noted beside the document; spec has it */
+	struct override_set overrides; /* in force as it closed */
+	double evaluate_deadline_s; /* likewise, */
+	uint32_t quorum; /* and of reports */
+	/* Above 0: so many devices found the base to give none, and the round has failed. */
+	uint32_t no_numbers;
+	bool
+	    lacks; /* fewer reports than the quorum: so it is with an evaluation whose deadline is over */
+	struct schedule_state schedule; /* before this round */
+	struct best best; /* likewise */
+	uint64_t measured; /* buffered, by devices: the last round whose base has a figure */
+};
+
+/* What comes of it. */
+struct engine_outcome {
+	struct store_round row; /* committed or failed */
+	uint8_t measured_base[32]; /* the base of round row.measured, if that is not 0 */
+	double fold_seconds; /* from the first delta to the model's metric */
+	uint64_t model_bytes;
+	uint64_t difference_bytes; /* of the file that leads from base to model; 0: there is none */
+	struct after after; /* set by engine_plan: if the next round begins, */
+	struct store_round next; /* this is its row */
+	struct schedule_state schedule; /* set by engine_plan: after this round, */
+	struct schedule_turn turn; /* and how it goes on */
+	char unmeasured
+	    [ENGINE_UNMEASURED_MAX]; /* why the model has no figure, where it was to have one */
+	bool best_changed; /* set by engine_plan: to */
+	struct best best;
+	uint64_t next_bytes; /* set by engine_plan: of the next round's base */
+};
+
+/* A job's guard, as it is shown. */
+struct guard_view {
+	uint32_t bad, rollbacks;
+	uint64_t base_round;
+	bool has_best; /* then: */
+	uint64_t best_round;
+	uint8_t best_model[32];
+	double best_value;
+};
+
+/* --- guard and rate of a job over its rounds (guard.c). Lock held. */
+
+/* Reads it from the rows of a job that is being loaded, whose newest row and metric are known. */
+ERR_MUST_USE enum err engine_schedule_load(struct store_db *db, struct engine_job *j);
+/* guard and rate of a job over its rounds. */
+/* A device gives up its task for this reason: does that tell the guard that the base gives no numbers? Lock held. */
+bool engine_schedule_blames(
+    const struct engine_job *j, const struct invite *v, enum abort_reason reason);
+/* Of a job with work. Lock held. */
+struct guard_view engine_view_guard(const struct engine_job *j);
+/* May the guard go back to it? Of a job that is over, only its best model is held. Lock held. */
+bool engine_schedule_holds_model(const struct engine_job *j, const uint8_t model[32]);
+bool engine_schedule_holds_state(const struct engine_job *j, const uint8_t state[32]);
+/* Does the job still name states that are to be forgotten? Lock held. */
+bool engine_names_state(const struct engine_job *j);
+/* Of a job that is over: it names none any more. */
+void engine_schedule_drop_states(struct engine_job *j);
+/* A state that the job names, which it forgets with this; false: none. Lock held. */
+bool engine_schedule_take_state(struct engine_job *j, uint8_t out[32]);
+
+#endif

@@ -1,0 +1,318 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "age.h"
+#include "bytes.h"
+#include "clock.h"
+#include "job_struct.h"
+#include "store.h"
+
+/* Deltas whose task's round is not the one that takes them, and tasks that outlive their round. */
+
+enum err
+engine_late_init(struct engine_job *j)
+{
+	const uint32_t oldest = j->work->spec.round.max_staleness;
+
+	if (!j->round.policy.late)
+		return ERR_OK;
+	j->work->points = calloc(oldest + 1, sizeof(*j->work->points));
+	return j->work->points ? ERR_OK : ERR_NOMEM;
+}
+
+void
+engine_late_open(struct engine_job *j, const uint8_t *ended)
+{
+	struct engine_work *w = j->work;
+	const size_t most = w->spec.round.max_staleness + 1;
+
+	if (!w->points)
+		return;
+	if (ended)
+		memcpy(w->points[0].model, ended, 32);
+	memmove(w->points + 1, w->points, (most - 1) * sizeof(*w->points));
+	w->point_count += w->point_count < most;
+	w->points[0] = (struct late_point){.round = j->row.round};
+	memcpy(w->points[0].base, j->row.base, 32);
+	late_trace(w->points, w->point_count);
+}
+
+static enum err
+load_point(void *ctx, const struct store_round *r)
+{
+	struct engine_job *j = ctx;
+	struct engine_work *w = j->work;
+
+	memmove(w->points + 1, w->points, w->spec.round.max_staleness * sizeof(*w->points));
+	w->points[0] = (struct late_point){.round = r->round};
+	memcpy(w->points[0].base, r->base, 32);
+	memcpy(w->points[0].model, r->model, 32);
+	w->point_count += w->point_count <= w->spec.round.max_staleness;
+	return ERR_OK;
+}
+
+enum err
+engine_late_load(struct store_db *db, struct engine_job *j)
+{
+	const uint64_t oldest = j->work->spec.round.max_staleness;
+	const uint64_t from = j->row.round > oldest ? j->row.round - oldest : 1;
+
+	if (!j->work->points)
+		return ERR_OK;
+	enum err e = store_round_each(db, j->id, from, oldest + 1, load_point, j);
+	late_trace(j->work->points, j->work->point_count);
+	return e;
+}
+
+static const struct late_point *
+find_point(const struct engine_job *j, uint64_t round)
+{
+	const struct engine_work *w = j->work;
+
+	for (size_t i = 0; i < w->point_count; i++)
+		if (w->points[i].round == round)
+			return &w->points[i];
+	return NULL;
+}
+
+/* The round that would take a delta now. */
+static uint64_t
+taker(const struct engine_job *j)
+{
+	return j->row.round + round_has_closed(&j->round);
+}
+
+bool
+engine_late_takes(const struct engine_job *j, uint64_t round)
+{
+	const struct late_point *p = j->work->points ? find_point(j, round) : NULL;
+
+	return !engine_evaluates(j) && p && p->live &&
+	    taker(j) - round <= j->work->spec.round.max_staleness;
+}
+
+bool
+engine_late_defers(const struct engine_job *j)
+{
+	const struct guard_spec *guard = &j->work->spec.guard;
+
+	return guard->on && guard->action == GUARD_DO_ROLLBACK;
+}
+
+enum problem_type
+engine_late_judge(const struct engine_job *j, const struct manifest *m, struct why *why)
+{
+	const struct late_point *p;
+
+	if (m->round > j->row.round || !j->round.policy.late || engine_evaluates(j) ||
+	    !states_job_lives(j->state)) {
+		err_set(why, ERR_STATE, "round %llu; the open round is %llu, the job is %s",
+		    (unsigned long long)m->round, (unsigned long long)j->row.round,
+		    states_job_name(j->state));
+		return PROBLEM_STALE_ROUND;
+	}
+	p = find_point(j, m->round);
+	if (!p || taker(j) - m->round > j->work->spec.round.max_staleness) {
+		err_set(why, ERR_STATE, "the task is %llu rounds old, and %u are allowed",
+		    (unsigned long long)(taker(j) - m->round), j->work->spec.round.max_staleness);
+		return PROBLEM_TOO_STALE;
+	}
+	if (!p->live) {
+		err_set(why, ERR_STATE, "a guard gave up the model that the task started from");
+		return PROBLEM_STALE_BASE;
+	}
+	if (memcmp(m->base, p->base, 32) == 0)
+		return PROBLEM_NONE;
+	err_set(why, ERR_STATE, "the task's round started from another model");
+	return PROBLEM_WRONG_BASE;
+}
+
+static bool
+is_out(const struct invite *v)
+{
+	return v->state == INVITE_OUT || v->state == INVITE_COMMITTING;
+}
+
+bool
+engine_late_reads(const struct engine_job *j, const uint8_t model[32])
+{
+	for (size_t i = 0; j->work && i < j->work->point_count; i++)
+		if (memcmp(j->work->points[i].base, model, 32) == 0)
+			return true;
+	return false;
+}
+
+/* By devices: whichever of its bases comes to be measured may be the best. */
+static bool
+measures(const struct engine_job *j)
+{
+	const struct job_spec *spec = &j->work->spec;
+
+	return j->round.policy.buffered &&
+	    job_measures_base(spec, spec->monitor.metric == MONITOR_OWN);
+}
+
+bool
+engine_late_holds(const struct engine_job *j, const uint8_t model[32])
+{
+	const struct late_point *p;
+
+	if (!engine_late_reads(j, model) || !states_job_lives(j->state))
+		return false;
+	if (measures(j))
+		return true;
+	for (size_t i = 0; i < j->invite_count; i++)
+		if (j->invites[i].state == INVITE_OUT && (p = find_point(j, j->invites[i].round)) &&
+		    memcmp(p->base, model, 32) == 0)
+			return true;
+	return false;
+}
+
+/* --- tasks that outlive their round */
+
+/* Tasks that are out, and the time; NaN: the clock is doubted, and none of them is over. */
+struct out_load {
+	struct engine_job *job;
+	double now;
+};
+
+static enum err
+load_out(void *ctx, const struct store_out *row)
+{
+	const struct out_load *l = ctx;
+	struct engine_job *j = l->job;
+	struct invite *v = engine_hold_invite(j, row->device);
+	/* The clock may have been set back meanwhile. */
+	const double most = j->work->terms.round.task_timeout_s;
+	const double left = fmin(row->at + most - l->now, most);
+
+	if (!v)
+		return ERR_NOMEM;
+	v->state = INVITE_OUT;
+	v->round = row->round;
+	v->stored = true;
+	v->until_ms = clock_ms() + (left > 0 ? (uint64_t)(left * 1000) : 0);
+	j->expiry_ms = v->until_ms < j->expiry_ms ? v->until_ms : j->expiry_ms;
+	j->out++;
+	return ERR_OK;
+}
+
+enum err
+engine_late_load_out(const struct engine *g, struct store_db *db, struct engine_job *j)
+{
+	struct out_load l = {j, age_stamp(g->services->age)};
+	struct store_out after = {
+	    .at = isnan(l.now) ? 0 : l.now - j->work->terms.round.task_timeout_s};
+
+	if (j->work->spec.round.mode != ROUND_MODE_BUFFERED || engine_evaluates(j))
+		return ERR_OK;
+	memcpy(after.job, j->id, sizeof(after.job));
+	return store_out_unanswered(db, &after, load_out, &l);
+}
+
+/* --- whose turn is over */
+
+/* Buffered jobs whose rule bears hostile devices: who asks, and whose turn is over for now. */
+
+#define HEARD_MS 3600000
+
+static bool
+rests(const struct engine_job *j)
+{
+	return j->round.policy.buffered && j->round.policy.hostile > 0;
+}
+
+static void
+rest_turn(struct engine_job *j)
+{
+	struct engine_work *w = j->work;
+	const uint64_t now = clock_ms();
+	size_t kept = 0;
+
+	if (!rests(j))
+		return;
+	for (size_t i = 0; i < w->regular_count; i++)
+		if (now - w->regulars[i].asked_ms < HEARD_MS)
+			w->regulars[kept++] = w->regulars[i];
+	w->regular_count = kept;
+	w->rest = late_rest(kept, j->round.policy.goal);
+}
+
+void
+engine_late_turn(struct engine_job *j)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < j->invite_count; i++) {
+		struct invite v = j->invites[i];
+		v.now = v.next;
+		v.next = 0;
+		if (is_out(&v) || v.now > 0)
+			j->invites[kept++] = v;
+	}
+	j->invite_count = kept;
+	rest_turn(j);
+}
+
+/* NULL: no memory; it is then as if the device had never been in a round. */
+static struct engine_regular *
+hold(struct engine_work *w, const uint8_t device[32])
+{
+	size_t at = bytes_place(w->regulars, w->regular_count, sizeof(*w->regulars), device, 32);
+
+	if (at < w->regular_count && memcmp(w->regulars[at].device, device, 32) == 0)
+		return &w->regulars[at];
+	struct engine_regular *items =
+	    bytes_grow(w->regulars, w->regular_count, &w->regular_room, sizeof(*items));
+	if (!items)
+		return NULL;
+	w->regulars = items;
+	memmove(items + at + 1, items + at, (w->regular_count++ - at) * sizeof(*items));
+	items[at] = (struct engine_regular){.folded = 0};
+	memcpy(items[at].device, device, 32);
+	return &items[at];
+}
+
+static enum err
+load_regular(void *ctx, const uint8_t device[32], uint64_t round)
+{
+	struct engine_job *j = ctx;
+	struct engine_regular *r = hold(j->work, device);
+
+	if (!r)
+		return ERR_NOMEM;
+	r->folded = round;
+	r->asked_ms = clock_ms();
+	return ERR_OK;
+}
+
+enum err
+engine_rest_load(struct store_db *db, struct engine_job *j)
+{
+	if (!rests(j))
+		return ERR_OK;
+	enum err e = store_accept_last(db, j->id, load_regular, j);
+	rest_turn(j);
+	return e;
+}
+
+bool
+engine_rest_asks(struct engine_job *j, const uint8_t device[32])
+{
+	struct engine_regular *r = rests(j) ? hold(j->work, device) : NULL;
+
+	if (!r)
+		return false;
+	r->asked_ms = clock_ms();
+	return r->folded > 0 && j->row.round <= r->folded + j->work->rest;
+}
+
+void
+engine_rest_taken(struct engine_job *j, const uint8_t device[32], uint64_t folded)
+{
+	struct engine_regular *r = rests(j) ? hold(j->work, device) : NULL;
+
+	if (r)
+		r->folded = folded;
+}

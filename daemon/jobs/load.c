@@ -1,0 +1,368 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job_struct.h"
+#include "hex.h"
+#include "json.h"
+#include "log.h"
+#include "metric_rows.h"
+#include "models.h"
+#include "past_rows.h"
+#include "services.h"
+#include "spool.h"
+#include "stop.h"
+#include "store.h"
+#include "wake.h"
+
+/* Jobs as the rows say: at the start, and one that was set aside once what it lacked is there. */
+
+struct loader {
+	struct engine *g;
+	struct store_db *db;
+	struct engine_job *job;
+	struct why *why;
+	struct engine_lack lack; /* the file that the job cannot be loaded for */
+	uint32_t accepted, early, failed;
+};
+
+static enum err
+lacks(struct loader *l, enum engine_lack_kind kind, const void *id, size_t len, enum err e)
+{
+	if (e) {
+		l->lack = (struct engine_lack){.kind = kind};
+		memcpy(l->lack.id, id, len);
+	}
+	return e;
+}
+
+/* A delta in the open round, or for the next one. */
+static enum err
+count_accept(struct loader *l, const struct store_accept *a)
+{
+	struct engine_job *j = l->job;
+	struct invite *v = engine_hold_invite(j, a->device);
+
+	if (!v)
+		return ERR_NOMEM;
+	if (a->folded > j->row.round) {
+		l->early++;
+		v->next++;
+	} else {
+		l->accepted++;
+		v->now++;
+		j->bytes_up += a->body_bytes;
+	}
+	return a->round == j->row.round ? engine_invite(j, a->device, INVITE_ACCEPTED) : ERR_OK;
+}
+
+static enum err
+load_accept(void *ctx, const struct store_accept *a)
+{
+	struct loader *l = ctx;
+	struct delta_file file;
+
+	if (engine_evaluates(l->job)) {
+		l->accepted++;
+		return engine_invite(l->job, a->device, INVITE_ACCEPTED);
+	}
+	enum err e = spool_read(l->g->services->spool, a->task, a->manifest, &file, l->why);
+	if (e) {
+		log_event(LOG_LEVEL_ERROR, "spool.damaged", LOG_S("job", l->job->hex),
+		    LOG_U("round", a->round), LOG_S("why", l->why->text));
+		return lacks(l, LACKS_DELTA, a->task, sizeof(a->task), e);
+	}
+	delta_file_close(&file);
+	return count_accept(l, a);
+}
+
+/* The last figure there is: not every round has one. */
+static enum err
+load_metric(struct loader *l)
+{
+	struct engine_job *j = l->job;
+	enum evaluate_by by = j->work->spec.recipe.evaluate_by;
+	struct store_round r;
+
+	if (by == EVALUATE_NONE)
+		return ERR_OK;
+	enum err e = store_round_measured(l->db, j->id, &r);
+	if (e)
+		return e == ERR_NOTFOUND ? ERR_OK : e;
+	j->metric = r.evaluate;
+	const bool base = by == EVALUATE_DEVICES;
+	j->metric_round = (base && r.measured > 0 ? r.measured : r.round) - base;
+	return ERR_OK;
+}
+
+/* Was this round committed as failed? Counted from the newest backwards: the third in a row paused the job, and the count began
+ * anew. */
+static bool
+failed(struct loader *l, uint64_t round)
+{
+	struct store_round r;
+
+	return store_round_get(l->db, l->job->id, round, &r) == ERR_OK && r.state == OUTCOME_FAILED;
+}
+
+/* A job that is over is only looked at: nothing is built of its model. */
+static enum err
+load_ended(struct loader *l)
+{
+	struct store_model model = {.bytes = 0};
+
+	enum err e = store_model_get(l->db, l->job->model, &model);
+	l->job->model_bytes = model.bytes;
+	(void)round_step(&l->job->round, ROUND_STOP, 0, 0);
+	/* What is left of its states went before the engine was asked, as of no use. */
+	engine_schedule_drop_states(l->job);
+	return e == ERR_NOTFOUND ? ERR_OK : e;
+}
+
+/* What the open round of a live job starts from, and what it has. */
+static enum err
+load_open(struct loader *l)
+{
+	struct engine_job *j = l->job;
+	const struct store_round *r = &j->row;
+
+	enum err e = engine_variate_load(l->db, j);
+	if (!e)
+		e = lacks(l, LACKS_MODEL, j->model, sizeof(j->model),
+		    engine_take_table(l->g->services, j, j->model, l->why));
+	if (!e && states_round_is_open(r->state))
+		e = lacks(l, LACKS_STATE, r->optimizer_state, sizeof(r->optimizer_state),
+		    models_state_check(l->g->services->models, r->optimizer_state, l->why));
+	if (e || !states_round_is_open(r->state)) {
+		(void)round_step(&j->round, ROUND_STOP, 0, 0);
+		return e;
+	}
+	l->accepted = l->early = l->failed = 0;
+	for (uint64_t n = r->round - 1; n > 0 && failed(l, n); n--)
+		l->failed++;
+	e = store_accept_waiting(l->db, j->id, r->round, load_accept, l);
+	if (!e)
+		e = engine_late_load(l->db, j);
+	if (!e)
+		e = engine_late_load_out(l->g, l->db, j);
+	if (!e)
+		e = engine_rest_load(l->db, j);
+	if (!e && j->round.policy.buffered)
+		e = store_round_last_measured(l->db, j->id, &j->measured);
+	if (!e && j->work->spec.recipe.local.unit == LOCAL_SIZED)
+		e = tempo_load(&j->work->tempo, l->db, r);
+	if (e)
+		return e;
+	const struct round_policy policy = engine_terms_policy(j, engine_evaluates(j));
+	round_init(&j->round, &policy, l->failed);
+	/* Without a guard no rows were read for it, and no round went back. */
+	if (!schedule_state_matters(&j->work->spec))
+		j->work->schedule.base_round = r->round - 1 - l->failed;
+	engine_steps_load(l->g->services, j);
+	j->loaded = l->accepted;
+	j->early = l->early;
+	if (j->work->terms.stop.reports > 0)
+		e = store_round_reports(l->db, j->id, 1, r->round - 1, &j->reports);
+	return e ? e : engine_share_load(l->db, j);
+}
+
+/* State of a job from its newest round: the open one, or the last one of a job that is over. */
+static enum err
+load_rounds(struct loader *l)
+{
+	struct engine_job *j = l->job;
+	struct store_round *r = &j->row;
+
+	enum err e = store_round_last(l->db, j->id, r);
+	if (e)
+		return e;
+	bool open = states_round_is_open(r->state);
+	memcpy(j->model, open ? r->base : r->model, 32);
+	j->rounds_committed = open || r->state == OUTCOME_EVALUATED ? r->round - 1 : r->round;
+	e = load_metric(l);
+	if (!e)
+		e = engine_schedule_load(l->db, j);
+	if (e)
+		return e;
+	return states_job_lives(j->state) ? load_open(l) : load_ended(l);
+}
+
+/* A job whose files are missing or damaged waits, in memory only, for its file or a person; the others go on. */
+static void
+set_aside(struct loader *l)
+{
+	struct engine_job *j = l->job;
+
+	log_event(LOG_LEVEL_ERROR, "job.damaged", LOG_S("job", j->hex), LOG_S("name", j->name),
+	    LOG_S("why", l->why->text));
+	if (states_job_lives(j->state))
+		engine_note_state(l->g, j, JOB_PAUSED, l->why->text);
+	(void)round_step(&j->round, ROUND_STOP, 0, 0);
+	j->aside = true;
+	if (states_job_lives(j->state))
+		engine_lack_is(l->g, j, &l->lack);
+}
+
+/* A document is named by its hash: one changed bit would train something else under the old name. */
+static enum err
+check_document(const struct store_job *row, struct why *why)
+{
+	uint8_t hash[HASH_LEN];
+	char hex[33];
+
+	hash_sha256(hash, row->document, row->document_len);
+	if (memcmp(hash, row->id, sizeof(row->id)) == 0)
+		return ERR_OK;
+	hex_encode(hex, row->id, sizeof(row->id));
+	return err_set(
+	    why, ERR_CORRUPT, "the document of job %s is not the one that was submitted", hex);
+}
+
+/* Of the job alone, and not of the machine. A disk that does not give one file may give all others. */
+static bool
+is_jobs(const struct loader *l, enum err e)
+{
+	return e == ERR_NOTFOUND || e == ERR_CORRUPT || e == ERR_UNSUPPORTED ||
+	    (l->lack.kind && (e == ERR_DENIED || e == ERR_IO));
+}
+
+/* A document or row that cannot be read is an error of the whole start: nothing is lost silently. */
+static enum err
+load_row(struct loader *l, const struct store_job *row)
+{
+	struct engine_job *j = NULL;
+
+	enum err e = check_document(row, l->why);
+	if (!e)
+		e = engine_job_new(&j, row->id, row->document, row->document_len, l->why);
+	if (e)
+		return e;
+	j->state = row->state;
+	snprintf(j->reason, sizeof(j->reason), "%s", row->reason);
+	j->created_at = row->created_at;
+	j->ended_at = row->ended_at;
+	memcpy(j->owner, row->owner, sizeof(j->owner));
+	l->job = j;
+	l->lack = (struct engine_lack){.kind = LACKS_NOTHING};
+	l->why->text[0] = '\0';
+	e = engine_terms_load(l->g, l->db, j, l->why);
+	if (!e)
+		e = load_rounds(l);
+	if (is_jobs(l, e)) {
+		if (!l->why->text[0])
+			err_set(l->why, e, "its rows: %s; see \"rivuletd check\"", err_name(e));
+		set_aside(l);
+		e = ERR_OK;
+	}
+	if (e)
+		engine_job_free(j);
+	return e;
+}
+
+static enum err
+load_document(struct loader *l, const uint8_t id[16])
+{
+	struct store_job row = {.document = NULL};
+
+	enum err e = store_job_get(l->db, id, &row);
+	if (!e)
+		e = load_row(l, &row);
+	free(row.document);
+	return e;
+}
+
+static enum err
+load_past(struct loader *l, const uint8_t id[16])
+{
+	struct store_past row;
+
+	enum err e = store_past_get(l->db, id, &row);
+	if (!e)
+		e = engine_past_new(&l->job, &row);
+	return e ? e : metric_rows_best(l->db, id, &l->job->best);
+}
+
+static enum err
+load_job(void *ctx, const struct store_job_brief *brief)
+{
+	struct loader *l = ctx;
+
+	if (stop_asked(l->g->services->stop))
+		return err_set(l->why, ERR_CLOSED, "the coordinator stops");
+	enum err e = brief->past ? load_past(l, brief->id) : load_document(l, brief->id);
+	if (e)
+		return e;
+	l->g->report.jobs[l->job->state]++;
+	engine_job_link(l->g, l->job);
+	engine_job_shrink(l->g, l->job);
+	return ERR_OK;
+}
+
+static enum err
+load_all(struct store_db *db, void *arg, struct why *why)
+{
+	struct loader *l = arg;
+
+	l->db = db;
+	l->why = why;
+	return store_job_brief_each(db, load_job, l);
+}
+
+/* --- once more, when what a job was set aside for is there */
+
+struct again {
+	struct loader *l;
+	const uint8_t *id;
+};
+
+static enum err
+load_again(struct store_db *db, void *arg, struct why *why)
+{
+	const struct again *a = arg;
+
+	a->l->db = db;
+	a->l->why = why;
+	return load_document(a->l, a->id);
+}
+
+/* Into an engine of its own. */
+enum err
+engine_load_one(struct engine *g, const uint8_t id[16], struct engine_job **out)
+{
+	struct engine *apart = calloc(1, sizeof(*apart));
+	struct loader l = {.g = apart};
+	struct why why = {""};
+
+	if (!apart)
+		return ERR_NOMEM;
+	apart->services = g->services;
+	memcpy(apart->task_key, g->task_key, sizeof(apart->task_key));
+	lock_init(&apart->lock);
+	tails_init(&apart->tails);
+	enum err e = store_read(g->services->store, load_again, &(struct again){&l, id}, &why);
+	*out = l.job;
+	engine_free(apart);
+	return e;
+}
+
+enum err
+engine_new(struct engine **out, const struct services *services, const uint8_t task_key[32],
+    struct why *why)
+{
+	struct engine *g = calloc(1, sizeof(*g));
+	struct loader l = {.g = g};
+
+	if (!g)
+		return err_set(why, ERR_NOMEM, "no memory");
+	g->services = services;
+	memcpy(g->task_key, task_key, sizeof(g->task_key));
+	lock_init(&g->lock);
+	tails_init(&g->tails);
+	enum err e = store_read(services->store, load_all, &l, why);
+	if (e) {
+		engine_free(g);
+		return e;
+	}
+	*out = g;
+	return ERR_OK;
+}

@@ -1,0 +1,95 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "choice.h"
+#include "job_struct.h"
+#include "registry.h"
+#include "services.h"
+#include "store.h"
+
+/* Who may work on a job, evaluate it, and read of it. */
+
+bool
+engine_central_evaluator(struct engine *g, const struct job_spec *spec, const uint8_t device[32])
+{
+	return spec->recipe.evaluate_by == EVALUATE_PROGRAM &&
+	    registry_matches(g->services->registry, device, &spec->evaluators);
+}
+
+bool
+engine_central_of(struct engine *g, const struct engine_job *j, const uint8_t device[32])
+{
+	return j->work && engine_central_evaluator(g, &j->work->spec, device);
+}
+
+bool
+engine_central_reads(
+    struct engine *g, const struct engine_job *j, const uint8_t device[32], const uint8_t model[32])
+{
+	return j->work && j->work->central.open && memcmp(j->work->central.model, model, 32) == 0 &&
+	    engine_central_of(g, j, device);
+}
+
+static bool
+is_in_share(const struct select_spec *s, const uint8_t job[16], const uint8_t device[32])
+{
+	/* Mostly all are meant, and this is asked of every job at every turn: no hash then. */
+	if (s->percent[0] <= 0 && s->percent[1] >= 100)
+		return true;
+	double place = choice_percent(job, device);
+	return place >= s->percent[0] && place < s->percent[1];
+}
+
+bool
+engine_selects(
+    struct engine *g, const uint8_t job[16], const struct job_spec *spec, const uint8_t device[32])
+{
+	return is_in_share(&spec->select, job, device) &&
+	    registry_matches(g->services->registry, device, &spec->select) &&
+	    !engine_central_evaluator(g, spec, device);
+}
+
+enum wait_reason
+engine_ineligible(struct engine *g, const struct engine_job *j, const uint8_t device[32])
+{
+	return j->work && engine_selects(g, j->id, &j->work->spec, device) ? WAIT_NONE
+									   : WAIT_INELIGIBLE;
+}
+
+static enum err
+read_document(struct store_db *db, void *arg, struct why *why)
+{
+	struct store_job *row = arg;
+
+	(void)why;
+	return store_job_get(db, row->id, row);
+}
+
+bool
+engine_past_selects(
+    struct engine *g, const uint8_t job[16], const uint8_t device[32], uint64_t *read)
+{
+	struct store_job row = {.document = NULL};
+	struct job_spec spec;
+
+	memcpy(row.id, job, sizeof(row.id));
+	if (store_read(g->services->store, read_document, &row, NULL))
+		return false;
+	if (read)
+		*read += row.document_len;
+	enum err e = job_parse(&spec, row.document, row.document_len, NULL);
+	free(row.document);
+	if (e)
+		return false;
+	bool selects =
+	    engine_selects(g, job, &spec, device) || engine_central_evaluator(g, &spec, device);
+	job_deinit(&spec);
+	return selects;
+}
+
+/* Has the device work to do for it? */
+bool
+engine_concerns(struct engine *g, const struct engine_job *j, const uint8_t device[32])
+{
+	return !engine_ineligible(g, j, device) || engine_central_of(g, j, device);
+}

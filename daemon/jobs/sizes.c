@@ -1,0 +1,76 @@
+#include "budget.h"
+#include "cpu.h"
+#include "evalset.h"
+#include "job_struct.h"
+#include "server_step.h"
+#include "services.h"
+#include "shared.h"
+#include "tensor.h"
+#include "vectors.h"
+
+/* The bytes and operations that a job needs. */
+
+void
+engine_cost_note(struct engine_work *w)
+{
+	const struct job_spec *spec = &w->spec;
+
+	w->cost =
+	    fold_cost(&spec->aggregate, &spec->download, &w->table, spec->round.goal, cpu_count());
+	if (spec->recipe.evaluate_by == EVALUATE_COORDINATOR)
+		w->cost.bytes += evalset_net_bytes(&spec->recipe);
+}
+
+enum err
+engine_cost_check(const struct services *s, const struct engine_work *w, struct why *why)
+{
+	const struct config *c = shared_take(s->config);
+	const uint64_t work = c->fold_work,
+		       bytes = budget_large(budget_all(s->budget, c->work_bytes));
+
+	shared_give(s->config, c);
+	if (w->spec.only_evaluates)
+		return ERR_OK;
+	if (work > 0 && w->cost.work > (double)work)
+		return err_set(why, ERR_LIMIT,
+		    "folding a round takes %.3g operations, and the coordinator's [limits] "
+		    "fold_work is %.3g: a smaller model, fewer reports or another rule take less",
+		    w->cost.work, (double)work);
+	if (w->cost.bytes > bytes)
+		return err_set(why, ERR_LIMIT,
+		    "folding a round takes %llu bytes of memory; the coordinator's [limits] "
+		    "work_bytes allow %llu: ask its administrator",
+		    (unsigned long long)w->cost.bytes, (unsigned long long)bytes);
+	return ERR_OK;
+}
+
+uint64_t
+engine_owner_bytes(const struct engine_job *j)
+{
+	const struct engine_work *w = j->work;
+	const struct recipe *r = &w->spec.recipe;
+
+	return sizeof(*j) + sizeof(*w) + recipe_text_bytes(r->text) +
+	    r->net.layer_count * sizeof(*r->net.layers) +
+	    r->net.class_weight_count * sizeof(*r->net.class_weights) +
+	    r->rule_count * sizeof(*r->rules) +
+	    w->spec.select.device_count * sizeof(*w->spec.select.devices) +
+	    w->table.count * sizeof(*w->table.items) +
+	    w->spec.aggregate.variates * sizeof(*j->members);
+}
+
+uint64_t
+engine_variate_payload(const struct engine_job *j)
+{
+	return vectors_times(
+	    recipe_upload_most(&j->work->spec.recipe.upload, j->work->table.elements),
+	    j->work->spec.aggregate.variates > 0);
+}
+
+uint64_t
+engine_variate_state_bytes(const struct engine_job *j)
+{
+	const struct job_spec *spec = &j->work->spec;
+
+	return server_step_bytes(&spec->aggregate, &spec->download, &j->work->table);
+}

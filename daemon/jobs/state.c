@@ -1,0 +1,170 @@
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "age.h"
+#include "audit.h"
+#include "job_struct.h"
+#include "json.h"
+#include "log.h"
+#include "store.h"
+
+/* What changes the state of a job, in memory and in the store. */
+
+static enum err
+audit_change(
+    struct store_db *db, const struct services *s, const struct engine_change *c, struct why *why)
+{
+	struct json *facts = json_object(), *detail = c->by ? json_object() : NULL;
+
+	json_add_string(facts, "state", states_job_name(c->state));
+	if (c->reason[0])
+		json_add_string(facts, "reason", c->reason);
+	if (detail)
+		json_add_string(detail, "by", c->by);
+	return audit_append(db, s,
+	    &(struct audit_event){
+		.event = RECORD_JOB_STATE, .job = c->job, .facts = facts, .detail = detail},
+	    why);
+}
+
+enum err
+engine_change_state(struct store_db *db, const struct services *s, const struct engine_change *c,
+    enum job_state *was, struct why *why)
+{
+	struct store_job row;
+
+	enum err e = store_job_get(db, c->job, &row);
+	if (e)
+		return e;
+	free(row.document);
+	*was = row.state;
+	if (!states_job_lives(row.state))
+		return ERR_OK;
+	e = store_job_set_state(db, c->job, c->state, c->reason, age_stamp(s->age));
+	if (!e && states_job_over(c->state))
+		e = store_sized_drop(db, c->job, INT64_MAX);
+	if (!e && states_job_over(c->state))
+		e = store_out_clear(db, c->job);
+	return e ? e : audit_change(db, s, c, why);
+}
+
+bool
+engine_job_lives(struct engine *g, const struct engine_job *j)
+{
+	lock_take(&g->lock);
+	bool lives = states_job_lives(j->state);
+	lock_release(&g->lock);
+	return lives;
+}
+
+struct state_change {
+	const struct services *services;
+	uint8_t id[16];
+	enum job_state state;
+	char reason[STORE_REASON_MAX];
+};
+
+static enum err
+write_state(struct store_db *db, void *arg, struct why *why)
+{
+	const struct state_change *c = arg;
+	const struct engine_change change = {c->id, c->state, c->reason, NULL};
+	enum job_state was;
+
+	return engine_change_state(db, c->services, &change, &was, why);
+}
+
+static void
+state_written(void *arg, enum err e, const struct why *why)
+{
+	if (e)
+		log_event(LOG_LEVEL_ERROR, "store.failed", LOG_S("why", why->text));
+	free(arg);
+}
+
+void
+engine_note_state(struct engine *g, struct engine_job *j, enum job_state state, const char *reason)
+{
+	g->report.jobs[j->state]--;
+	g->report.jobs[state]++;
+	j->state = state;
+	engine_view_unstuck(g, j);
+	j->ended_at = states_job_lives(state) ? NAN : age_stamp(g->services->age);
+	g->dated = g->dated && (states_job_lives(state) || isfinite(j->ended_at));
+	engine_share_wait(g, j, state == JOB_PAUSED);
+	if (!states_job_lives(state)) {
+		share_order_remove(&g->order, &j->member);
+		standing_close(g->services->registry, j->place);
+		j->place = STANDING_NO_PLACE;
+	}
+	snprintf(j->reason, sizeof(j->reason), "%s", reason);
+	log_event(LOG_LEVEL_INFO, "job.state", LOG_S("job", j->hex), LOG_S("name", j->name),
+	    LOG_S("state", states_job_name(state)), LOG_S("reason", reason));
+}
+
+void
+engine_set_state(struct engine *g, struct engine_job *j, enum job_state state, const char *reason)
+{
+	struct state_change *c = calloc(1, sizeof(*c));
+
+	engine_note_state(g, j, state, reason);
+	if (!c)
+		return;
+	c->services = g->services;
+	memcpy(c->id, j->id, 16);
+	c->state = state;
+	memcpy(c->reason, j->reason, sizeof(c->reason));
+	if (store_submit(g->services->store, write_state, state_written, c))
+		free(c);
+}
+
+/* A row keeps the words alone. */
+static const char *const by_hand[JOB_STOPPED + 1] = {
+    [JOB_RUNNING] = "",
+    [JOB_PAUSED] = "paused by hand",
+    [JOB_STOPPED] = "stopped by hand",
+};
+
+const char *
+engine_by_hand(enum job_state state)
+{
+	return by_hand[state];
+}
+
+bool
+engine_paused_by_hand(const struct engine_job *j)
+{
+	return j->state == JOB_PAUSED && strcmp(j->reason, by_hand[JOB_PAUSED]) == 0;
+}
+
+void
+engine_lack_is(struct engine *g, struct engine_job *j, const struct engine_lack *lack)
+{
+	engine_lack_nothing(g, j);
+	g->report.jobs_lacking += lack->kind != LACKS_NOTHING;
+	j->lack = *lack;
+	j->lack_fault = ERR_OK;
+	j->lack_looks = 0;
+	j->lack_ms = 0;
+}
+
+void
+engine_lack_nothing(struct engine *g, struct engine_job *j)
+{
+	g->report.jobs_lacking -= j->lack.kind != LACKS_NOTHING;
+	j->lack.kind = LACKS_NOTHING;
+}
+
+void
+engine_view_unstuck(struct engine *g, struct engine_job *j)
+{
+	if (!j->work)
+		return;
+	if (j->work->stuck.said.kind)
+		g->stuck[j->work->stuck.said.kind]--;
+	j->work->stuck = (struct stuck_watch){.since = 0};
+	j->work->reopened = (struct stuck_reopened){.round = 0};
+	g->stuck_ms = 0;
+}

@@ -1,0 +1,429 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "rounds_inside.h"
+#include "health.h"
+#include "hex.h"
+#include "log.h"
+#include "models.h"
+#include "services.h"
+#include "spool.h"
+#include "wake.h"
+#include "worker.h"
+
+#define RETRY_LONGEST_MS 60000
+#define LACK_FIRST_MS ((uint64_t)1000)
+
+/* Folds that failed, and files that jobs wait for because they are gone, damaged, or cannot be read. */
+
+/* --- folds that failed */
+
+/* Lock held. */
+static void
+fold_later(struct engine *g, struct engine_job *j, const struct why *why)
+{
+	uint64_t pause = ENGINE_RETRY_MS;
+
+	for (unsigned i = 0; i < j->fold_failures && pause < RETRY_LONGEST_MS; i++)
+		pause *= 2;
+	if (pause > RETRY_LONGEST_MS)
+		pause = RETRY_LONGEST_MS;
+	j->fold_failures++;
+	engine_fold_at(g, j, clock_ms() + pause);
+	snprintf(j->reason, sizeof(j->reason), "the round waits to be folded: %s", why->text);
+	log_event(LOG_LEVEL_ERROR, "round.delayed", LOG_S("job", j->hex),
+	    LOG_U("round", j->row.round), LOG_D("seconds", (double)pause / 1000),
+	    LOG_S("why", why->text));
+}
+
+/* Back to an open, paused round that has what it had: resuming folds it again. Lock held. */
+static void
+set_aside(struct engine *g, struct engine_job *j, const struct why *why)
+{
+	uint32_t accepted = j->round.accepted;
+
+	log_event(LOG_LEVEL_ERROR, "round.failed", LOG_S("job", j->hex),
+	    LOG_U("round", j->row.round), LOG_S("why", why->text));
+	engine_step(g, j, ROUND_PAUSE, 0);
+	engine_step(g, j, ROUND_BEGIN, accepted);
+	engine_set_state(g, j, JOB_PAUSED, why->text);
+}
+
+/* --- files that are gone, damaged, or cannot be read */
+
+static const char *
+file_of(enum engine_lack_kind kind)
+{
+	return kind == LACKS_STATE ? "optimizer state" : kind == LACKS_DELTA ? "delta" : "model";
+}
+
+static const char *
+remedy_of(enum engine_lack_kind kind, enum err e)
+{
+	if (e == ERR_DENIED)
+		return "it must belong to the coordinator's user (chown)";
+	if (kind == LACKS_DELTA)
+		return "put it back, or rivuletd check --repair --drop-damaged-deltas";
+	return "put it back from a backup";
+}
+
+static const char *
+fault_of(enum err e)
+{
+	switch (e) {
+	case ERR_NOTFOUND:
+		return "gone";
+	case ERR_CORRUPT:
+		return "damaged";
+	default:
+		return "not to be read";
+	}
+}
+
+static void
+say_lack(
+    char out[STORE_REASON_MAX], const struct engine_lack *lack, enum err e, const struct why *why)
+{
+	char hex[65];
+
+	hex_encode(hex, lack->id, lack->kind == LACKS_DELTA ? 16 : 32);
+	snprintf(out, STORE_REASON_MAX, "%s %s is %s: %s (%.120s)", file_of(lack->kind), hex,
+	    fault_of(e), remedy_of(lack->kind, e), why->text);
+}
+
+/* In memory only: a start looks by itself. A round that was being folded is open again, with what it has, and is folded again when the
+ * job goes on. Lock held. */
+static void
+begin_lack(struct engine *g, struct engine_job *j, const struct engine_lack *lack, enum err e,
+    const struct why *why)
+{
+	uint32_t accepted = j->round.accepted;
+	bool folding = j->round.state == ROUND_FOLDING;
+	char reason[sizeof(j->reason)];
+
+	log_event(LOG_LEVEL_ERROR, "job.damaged", LOG_S("job", j->hex), LOG_S("name", j->name),
+	    LOG_U("round", j->row.round), LOG_S("why", why->text));
+	say_lack(reason, lack, e, why);
+	engine_step(g, j, ROUND_PAUSE, 0);
+	if (folding)
+		engine_step(g, j, ROUND_BEGIN, accepted);
+	engine_note_state(g, j, JOB_PAUSED, reason);
+	engine_lack_is(g, j, lack);
+	j->lack_fault = e;
+	wake_ring(&g->services->wake);
+}
+
+/* Lock held. What is being folded finds out by itself. */
+static bool
+starts_from(const struct engine_job *j, const struct engine_lack *lack)
+{
+	if (j->state != JOB_RUNNING || !j->work || j->round.state == ROUND_FOLDING ||
+	    j->round.state == ROUND_ENDED)
+		return false;
+	return memcmp(lack->kind == LACKS_MODEL ? j->row.base : j->row.optimizer_state, lack->id,
+		   32) == 0;
+}
+
+/* Does a failure tell of the file, not of the moment? */
+static bool
+tells_of_file(enum err e)
+{
+	return e == ERR_NOTFOUND || e == ERR_CORRUPT || e == ERR_DENIED || e == ERR_IO ||
+	    e == ERR_INVALID || e == ERR_LIMIT;
+}
+
+void
+engine_lacks(struct engine *g, const struct engine_lack *lack, enum err e, const struct why *why)
+{
+	unsigned seen = 0;
+
+	if (!tells_of_file(e))
+		return;
+	lock_take(&g->lock);
+	for (struct engine_job *j = g->jobs; j; j = engine_next(g, j, &seen))
+		if (starts_from(j, lack))
+			begin_lack(g, j, lack, e, why);
+	lock_release(&g->lock);
+}
+
+void
+engine_doubt(struct engine *g, const uint8_t model[32])
+{
+	if (g->doubt_count < ENGINE_DOUBTS)
+		memcpy(g->doubts[g->doubt_count++], model, 32);
+}
+
+static enum err
+look_at_delta(const struct services *s, const uint8_t task[16], struct why *why)
+{
+	struct delta_file f;
+
+	/* One that was found damaged at the start is looked at as if it were new. */
+	bool condemned = spool_pardon(s->spool, task);
+	enum err e = spool_read(s->spool, task, NULL, &f, why);
+	if (!e) {
+		e = spool_verify(s->spool, task, &f, why);
+		delta_file_close(&f);
+	}
+	if (e && condemned && spool_condemn(s->spool, task, why->text))
+		return ERR_NOMEM;
+	return e;
+}
+
+static enum err
+look_at_file(const struct services *s, const struct engine_lack *lack, struct why *why)
+{
+	switch (lack->kind) {
+	case LACKS_MODEL:
+		return models_check(s->models, lack->id, "", why);
+	case LACKS_STATE:
+		return models_check(s->models, lack->id, MODELS_STATE, why);
+	case LACKS_DELTA:
+		return look_at_delta(s, lack->id, why);
+	default:
+		return ERR_OK;
+	}
+}
+
+/* Of the jobs as they are at one moment: what they wait for, and what their open rounds start from. */
+struct wanted {
+	uint8_t job[16];
+	bool waits;
+	struct engine_lack lack;
+};
+
+static void
+want(struct wanted *to, const struct engine_job *j, bool waits, const struct engine_lack *lack)
+{
+	memcpy(to->job, j->id, 16);
+	to->waits = waits;
+	to->lack = *lack;
+}
+
+/* Lock held. At most two of a job. */
+static size_t
+wants_of(const struct engine_job *j, uint64_t now, struct wanted *to)
+{
+	static const uint8_t none[32];
+	struct engine_lack base = {.kind = LACKS_MODEL}, state = {.kind = LACKS_STATE};
+	size_t n = 0;
+
+	memcpy(base.id, j->row.base, 32);
+	memcpy(state.id, j->row.optimizer_state, 32);
+	if (j->lack.kind && j->lack_ms <= now)
+		want(&to[n++], j, true, &j->lack);
+	if (starts_from(j, &base)) {
+		want(&to[n++], j, false, &base);
+		if (memcmp(state.id, none, 32) != 0)
+			want(&to[n++], j, false, &state);
+	}
+	return n;
+}
+
+static struct wanted *
+list_wanted(struct engine *g, size_t *count)
+{
+	uint64_t now = clock_ms();
+
+	*count = 0;
+	lock_take(&g->lock);
+	size_t room = g->job_count;
+	struct wanted *list = calloc(room + 1, 2 * sizeof(*list));
+	/* No lock is given away: the list has room for these jobs. */
+	for (struct engine_job *j = g->jobs; j && list && room-- > 0; j = j->next)
+		*count += wants_of(j, now, list + *count);
+	lock_release(&g->lock);
+	return list;
+}
+
+/* What a person put there may fail for another reason, which is said. The first look after a start tells nothing new. Lock held. */
+static void
+note_fault(struct engine *g, struct engine_job *j, enum err e, const struct why *why)
+{
+	char reason[sizeof(j->reason)];
+
+	if (tells_of_file(e) && j->lack_fault && j->lack_fault != e) {
+		say_lack(reason, &j->lack, e, why);
+		engine_note_state(g, j, JOB_PAUSED, reason);
+	}
+	j->lack_fault = tells_of_file(e) ? e : j->lack_fault;
+}
+
+/* --- a job that was set aside, once more */
+
+/* Lock held. */
+static void
+replace(struct engine *g, struct engine_job *old, struct engine_job *j)
+{
+	g->report.jobs[old->state]--;
+	engine_lack_nothing(g, old);
+	engine_view_unstuck(g, old);
+	share_order_remove(&g->order, &old->member);
+	standing_close(g->services->registry, old->place);
+	old->place = STANDING_NO_PLACE;
+	old->state = JOB_STOPPED;
+	old->gone = true;
+	g->gone_count++;
+	old->row = (struct store_round){.round = 0};
+	memset(old->model, 0, sizeof(old->model));
+	engine_schedule_drop_states(old);
+	g->report.jobs[j->state]++;
+	engine_job_link(g, j);
+	engine_share_restart(g, j);
+	if (j->round.state == ROUND_IDLE)
+		engine_begin_open(g, j);
+	log_event(LOG_LEVEL_INFO, "job.mended", LOG_S("job", j->hex), LOG_S("name", j->name),
+	    LOG_U("round", j->row.round));
+}
+
+/* Lock held. True: the job that was loaded is the engine's now. */
+static bool
+take_again(struct engine *g, const uint8_t id[16], struct engine_job *j)
+{
+	struct engine_job *old = engine_find(g, id);
+
+	if (!old || !old->aside || !states_job_lives(old->state))
+		return false;
+	if (!j->aside) {
+		replace(g, old, j);
+		return true;
+	}
+	/* It lacks something else, too. */
+	engine_lack_is(g, old, &j->lack);
+	memcpy(old->reason, j->reason, sizeof(old->reason));
+	return false;
+}
+
+/* Nobody may see half of a job: it is loaded apart. */
+static void
+load_again(struct engine *g, const uint8_t id[16])
+{
+	struct engine_job *j = NULL;
+
+	if (engine_load_one(g, id, &j))
+		return;
+	lock_take(&g->lock);
+	bool taken = take_again(g, id, j);
+	lock_release(&g->lock);
+	if (!taken)
+		engine_job_free(j);
+	else
+		wake_ring(&g->services->wake);
+}
+
+/* The file is back (ERR_OK), or is not. */
+static void
+end_lack(struct engine *g, const struct wanted *w, enum err e, const struct why *why)
+{
+	lock_take(&g->lock);
+	struct engine_job *j = engine_find(g, w->job);
+	bool again = false, same = j && memcmp(&j->lack, &w->lack, sizeof(w->lack)) == 0;
+	if (same && e) {
+		uint64_t pause = LACK_FIRST_MS << (j->lack_looks < 5 ? j->lack_looks : 5);
+		/* One that is gone, or was judged, costs nothing to look for. */
+		j->lack_looks += w->lack.kind == LACKS_DELTA || e == ERR_IO;
+		j->lack_ms = clock_ms() + pause;
+		note_fault(g, j, e, why);
+	} else if (same && j->aside) {
+		again = true;
+	} else if (same) {
+		log_event(LOG_LEVEL_INFO, "job.mended", LOG_S("job", j->hex),
+		    LOG_S("name", j->name), LOG_U("round", j->row.round));
+		engine_lack_nothing(g, j);
+		engine_note_state(g, j, JOB_RUNNING, "");
+		engine_step(g, j, ROUND_RESUME, 0);
+	}
+	lock_release(&g->lock);
+	if (again)
+		load_again(g, w->job);
+	else if (same && !e)
+		wake_ring(&g->services->wake);
+}
+
+/* Each device's word costs a hash at most, and one in five minutes. */
+static void
+look_at_doubts(struct engine *g)
+{
+	uint8_t doubts[ENGINE_DOUBTS][32];
+
+	lock_take(&g->lock);
+	size_t count = g->doubt_count;
+	memcpy(doubts, g->doubts, sizeof(doubts));
+	g->doubt_count = 0;
+	lock_release(&g->lock);
+	for (size_t i = 0; i < count; i++) {
+		struct engine_lack lack = {.kind = LACKS_MODEL};
+		struct why why = {""};
+		memcpy(lack.id, doubts[i], 32);
+		enum err e = models_doubt(g->services->models, lack.id, &why);
+		engine_lacks(g, &lack, e, &why);
+	}
+}
+
+static bool
+is_stopping(struct engine *g)
+{
+	lock_take(&g->lock);
+	bool stopping = g->stopping;
+	lock_release(&g->lock);
+	return stopping;
+}
+
+/* On a worker. */
+static void
+look_after(void *arg)
+{
+	struct engine *g = arg;
+	size_t count;
+
+	look_at_doubts(g);
+	struct wanted *list = list_wanted(g, &count);
+	for (size_t i = 0; i < count && !is_stopping(g); i++) {
+		struct why why = {""};
+		enum err e = look_at_file(g->services, &list[i].lack, &why);
+		if (list[i].waits)
+			end_lack(g, &list[i], e, &why);
+		else if (e)
+			engine_lacks(g, &list[i].lack, e, &why);
+	}
+	free(list);
+	lock_take(&g->lock);
+	g->looking = false;
+	lock_release(&g->lock);
+}
+
+void
+engine_look_after(struct engine *g)
+{
+	lock_take(&g->lock);
+	bool begin = g->started && !g->stopping && !g->looking;
+	g->looking |= begin;
+	lock_release(&g->lock);
+	if (!begin || worker_submit(g->services->pool, look_after, g) == ERR_OK)
+		return;
+	lock_take(&g->lock);
+	g->looking = false;
+	lock_release(&g->lock);
+}
+
+void
+engine_fold_failed(struct engine *g, const struct engine_fold *f, const struct engine_lack *lack,
+    enum err e, const struct why *why)
+{
+	struct engine_job *j = f->job;
+	/* For one file its job waits alone: the machine is not ill of it. */
+	bool passes = health_passes(e) && !(lack->kind && tells_of_file(e));
+
+	if (passes)
+		health_note(g->services->health, e, j->model_bytes, why->text);
+	lock_take(&g->lock);
+	if (j->round.state == ROUND_FOLDING && passes)
+		fold_later(g, j, why);
+	else if (j->round.state == ROUND_FOLDING && lack->kind && j->state == JOB_RUNNING)
+		begin_lack(g, j, lack, e, why);
+	else if (j->round.state == ROUND_FOLDING)
+		set_aside(g, j, why);
+	lock_release(&g->lock);
+}

@@ -1,0 +1,170 @@
+#include <string.h>
+
+#include "clock.h"
+#include "rounds_inside.h"
+#include "health.h"
+#include "log.h"
+#include "services.h"
+
+/* Whether jobs move. */
+
+#define LOOK_MS 1000
+/* Who is reached is looked at device by device: so many jobs in a look, and each of those that want it as seldom as that takes. */
+#define REACHES 4
+#define REACH_MS 3000
+
+/* What one look at all jobs goes by. */
+struct stuck_look {
+	uint64_t now_ms, reach_ms; /* reaches of before that are too old */
+	struct health_report health;
+	size_t wanted, left; /* reaches */
+	uint64_t tasks; /* that are out */
+};
+
+/* Lock held. */
+static struct stuck_facts
+facts_of(struct engine *g, const struct engine_job *j, const struct stuck_look *l)
+{
+	const struct engine_work *w = j->work;
+	const struct round *r = &j->round;
+
+	return (struct stuck_facts){.state = j->state,
+	    .reason = j->reason,
+	    .by_hand = engine_paused_by_hand(j),
+	    .aside = r->state == ROUND_ENDED || j->lack.kind != LACKS_NOTHING,
+	    .unready = l->health.reason,
+	    .detail = l->health.detail,
+	    .evaluates = engine_evaluates(j),
+	    .evaluation = w->unmeasured,
+	    .fold_failures = r->state == ROUND_FOLDING ? j->fold_failures : 0,
+	    .is_open = r->state == ROUND_GATHER || r->state == ROUND_OPEN,
+	    .round = j->row.round,
+	    .quorum = r->policy.quorum,
+	    .per_device = r->policy.buffered ? w->spec.round.per_device : 1,
+	    .accepted = r->accepted + r->committing,
+	    .out = round_out(r),
+	    .deadline_s = (double)r->policy.deadline_ms / 1000,
+	    .reopened = &w->reopened,
+	    .standing = standing_get(g->services->registry, j->place),
+	    .elsewhere = g->tasks_out > round_out(r) ? g->tasks_out - round_out(r) : 0,
+	    .knows_reach = w->reach_ms > 0,
+	    .reach = w->reach};
+}
+
+/* Lock held, and given away: the job is in use. */
+static void
+look_whom(struct engine *g, struct engine_job *j, struct stuck_look *l)
+{
+	struct engine_reach reach;
+
+	l->wanted++;
+	if (l->left == 0 || (j->work->reach_ms > l->reach_ms && j->work->reach_ms > 0))
+		return;
+	l->left--;
+	j->readers++;
+	lock_release(&g->lock);
+	engine_reach_of(g, j, &reach);
+	lock_take(&g->lock);
+	j->readers--;
+	j->work->reach = (struct stuck_reach){reach.devices, reach.lately, reach.suspended};
+	j->work->reach_ms = l->now_ms > 0 ? l->now_ms : 1;
+}
+
+static void
+say_stuck(struct engine *g, struct engine_job *j, enum stuck_kind was)
+{
+	const struct stuck *s = &j->work->stuck.said;
+
+	if (was)
+		g->stuck[was]--;
+	if (s->kind)
+		g->stuck[s->kind]++;
+	j->work->stuck.since = clock_wall();
+	if (s->kind)
+		log_event(LOG_LEVEL_WARN, "job.stuck", LOG_S("job", j->hex), LOG_S("name", j->name),
+		    LOG_S("kind", stuck_name(s->kind)), LOG_S("why", s->reason),
+		    LOG_S("advice", stuck_advice(s->kind)));
+	else
+		log_event(LOG_LEVEL_INFO, "job.moves", LOG_S("job", j->hex), LOG_S("name", j->name),
+		    LOG_S("was", stuck_name(was)));
+}
+
+/* Lock held, and given away now and then: the job is in use. */
+static void
+look_stuck(struct engine *g, struct engine_job *j, struct stuck_look *l)
+{
+	struct stuck_facts f = facts_of(g, j, l);
+
+	if (stuck_wants_reach(&f)) {
+		look_whom(g, j, l);
+		f = facts_of(g, j, l);
+	} else {
+		j->work->reach_ms = 0;
+	}
+	const enum stuck_kind was = j->work->stuck.said.kind;
+	if (states_job_lives(j->state) && stuck_watch_step(&j->work->stuck, &f, l->now_ms))
+		say_stuck(g, j, was);
+}
+
+void
+engine_view_reopened(struct engine_job *j)
+{
+	struct engine_work *w = j->work;
+	uint32_t tasks[STUCK_KINDS] = {0};
+
+	w->silent_count = 0;
+	w->silent_round = j->row.round;
+	for (size_t i = 0; i < j->invite_count; i++) {
+		const struct invite *v = &j->invites[i];
+		const bool given_back = v->state == INVITE_ABORTED || v->state == INVITE_STOPPED;
+		if (given_back)
+			tasks[stuck_of_abort(v->gave_up)]++;
+		if (v->state != INVITE_OUT)
+			continue;
+		tasks[STUCK_TOO_SLOW]++;
+		if (w->silent_count < ENGINE_DEVICES_SHOWN)
+			memcpy(w->silent[w->silent_count++], v->device, 32);
+	}
+	stuck_reopen(&w->reopened, j->row.round, j->round.accepted, tasks);
+}
+
+void
+engine_view_stuck(struct engine *g, uint64_t now_ms)
+{
+	struct stuck_look l = {.now_ms = now_ms, .left = REACHES};
+	struct share_walk walk = {.seen = 0};
+	struct engine_job *j;
+
+	lock_take(&g->lock);
+	if (now_ms < g->stuck_ms) {
+		lock_release(&g->lock);
+		return;
+	}
+	uint64_t age = g->reach_wanted * LOOK_MS / REACHES;
+	age = age > REACH_MS ? age : REACH_MS;
+	l.reach_ms = now_ms > age ? now_ms - age : 0;
+	if (health_reason(g->services->health))
+		health_report(g->services->health, &l.health);
+	g->stuck_ms = now_ms + LOOK_MS;
+	/* One that is passed over, or seen twice, is seen again in a second. */
+	while ((j = engine_share_next(g, &walk))) {
+		if (!j->work)
+			continue;
+		j->users++;
+		l.tasks += j->state == JOB_RUNNING ? round_out(&j->round) : 0;
+		look_stuck(g, j, &l);
+		j->users--;
+		engine_job_shrink(g, j);
+	}
+	g->reach_wanted = l.wanted;
+	g->tasks_out = l.tasks;
+	lock_release(&g->lock);
+}
+
+void
+engine_stuck(struct engine *g, uint64_t out[STUCK_KINDS])
+{
+	lock_take(&g->lock);
+	memcpy(out, g->stuck, sizeof(g->stuck));
+	lock_release(&g->lock);
+}

@@ -1,0 +1,324 @@
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "rounds_inside.h"
+#include "fault.h"
+#include "log.h"
+#include "models.h"
+#include "schedule_rows.h"
+#include "services.h"
+#include "wake.h"
+
+/* What follows a round that was folded: planned with it, and taken over after the commit. */
+
+static void
+log_guard(const struct engine_fold *f, const struct engine_outcome *o)
+{
+	log_event(LOG_LEVEL_WARN, "guard", LOG_S("job", f->job_hex), LOG_U("round", o->row.round),
+	    LOG_S("why", o->turn.reason));
+}
+
+/* The base is another file than the one just written, and must still be good: a person is told now, not the devices later. */
+static enum err
+find_base(const struct services *s, struct engine_outcome *o, struct why *why)
+{
+	struct models_map *map = NULL;
+	struct why said = {""};
+
+	o->next_bytes = o->model_bytes;
+	if (!o->turn.back)
+		return ERR_OK;
+	enum err e = models_get(s->models, o->turn.base, &map, &said);
+	if (!e)
+		e = models_state_check(s->models, o->turn.state, &said);
+	if (map)
+		o->next_bytes = map->bytes;
+	models_map_release(map);
+	return e ? err_set(why, e, "what the guard goes back to: %.180s",
+		       said.text[0] ? said.text : err_name(e))
+		 : ERR_OK;
+}
+
+/* Who made the base that a buffer has measured. Where no guard goes back, nothing is known but its round's number. */
+static uint64_t
+maker(const struct engine_fold *f, const struct store_round *r)
+{
+	const struct late_base *b = late_bases_find(&f->schedule.bases, r->measured);
+
+	if (r->measured == r->round)
+		return f->schedule.base_round;
+	return b ? b->maker : r->measured - 1;
+}
+
+/* Devices, and what they report under names of their own, measure the base; the coordinator and a program measure the new model. */
+static struct best_point
+measured(const struct engine_fold *f, const struct engine_outcome *o)
+{
+	const struct store_round *r = &o->row;
+	const struct monitor_spec *m = &f->spec->monitor;
+	bool own = m->metric == MONITOR_OWN;
+	bool base = job_measures_base(f->spec, own);
+	struct best_point p = {.value = own ? r->eval_own
+		: !r->evaluate.known	    ? (double)NAN
+		: m->metric == MONITOR_LOSS ? r->evaluate.loss
+					    : r->evaluate.accuracy,
+	    .round = base || r->state == OUTCOME_FAILED ? f->schedule.base_round : r->round};
+
+	memcpy(p.model, base ? r->base : r->model, 32);
+	if (base && r->measured > 0) {
+		p.round = maker(f, r);
+		memcpy(p.model, o->measured_base, 32);
+	}
+	return p;
+}
+
+static void
+guard_evaluated(const struct engine_fold *f, struct engine_outcome *o)
+{
+	const struct best_point p = measured(f, o);
+
+	o->schedule = f->schedule;
+	o->best = f->best;
+	o->best_changed = best_step(&o->best, &f->spec->monitor, f->spec->keep.best, &p);
+}
+
+static enum err
+guard_plan(const struct services *s, const struct engine_fold *f,
+    struct engine_outcome *o, struct why *why)
+{
+	const struct schedule_turn *t = &o->turn;
+	const struct best_point p = measured(f, o);
+
+	o->schedule = f->schedule;
+	o->best = f->best;
+	o->best_changed = best_step(&o->best, &f->spec->monitor, f->spec->keep.best, &p);
+	schedule_rows_step(&o->schedule, f->spec, &o->row, o->measured_base, &o->turn);
+	if (t->reason[0] && !o->row.reason[0])
+		snprintf(o->row.reason, sizeof(o->row.reason), "%s", t->reason);
+	return find_base(s, o, why);
+}
+
+static void
+guard_apply(
+    struct engine_job *j, const struct engine_fold *f, const struct engine_outcome *o)
+{
+	j->work->schedule = o->schedule;
+	j->best = o->best;
+	if (f->spec->guard.on && o->row.evaluate.known && o->row.state != OUTCOME_EVALUATED)
+		j->metric_round = o->schedule.metric_round;
+	if (o->turn.verdict >= GUARD_STOP)
+		log_guard(f, o);
+}
+
+static bool
+has_evaluators(struct engine *g, const struct engine_job *j)
+{
+	lock_take(&g->lock);
+	bool has = engine_draw_evaluates(j);
+	lock_release(&g->lock);
+	return has;
+}
+
+/* The job ends with what it had: the row of an open evaluation says why it is made. */
+static void
+plan_evaluated(const struct engine_fold *f, struct engine_outcome *o)
+{
+	const struct after_evaluation v = {.reason = f->row.reason,
+	    .reports = (uint32_t)o->row.reports,
+	    .quorum = f->quorum,
+	    .known = o->row.evaluate.known};
+
+	guard_evaluated(f, o);
+	o->turn = (struct schedule_turn){.verdict = GUARD_CALM, .round = o->row.round - 1};
+	memcpy(o->turn.base, o->row.base, 32);
+	after_evaluated(&o->after, &v, o->row.reason);
+}
+
+static void
+open_next(const struct engine_fold *f, struct engine_outcome *o)
+{
+	engine_open_row(&o->next, f->job, o->row.round + 1, o->turn.base);
+	if (o->after.begin_next) {
+		memcpy(o->next.optimizer_state, o->turn.state, 32);
+		return;
+	}
+	o->next.state = OUTCOME_EVALUATING;
+	memcpy(o->next.reason, o->after.job_reason, sizeof(o->after.job_reason));
+}
+
+enum err
+engine_plan(
+    struct engine *g, const struct engine_fold *f, struct engine_outcome *o, struct why *why)
+{
+	if (o->row.state == OUTCOME_EVALUATED) {
+		plan_evaluated(f, o);
+		return ERR_OK;
+	}
+	bool finite = o->row.state == OUTCOME_COMMITTED;
+	const struct after_round ended = {.limit = f->limit,
+	    .committed = finite,
+	    .has_evaluators = has_evaluators(g, f->job),
+	    .actions = engine_foresee(g, f->job, finite ? ROUND_FOLDED : ROUND_NOT_FINITE),
+	    .evaluated = o->row.evaluate.known,
+	    .loss = o->row.evaluate.loss,
+	    .accuracy = o->row.evaluate.accuracy,
+	    .own = o->row.eval_own,
+	    .turn = &o->turn};
+
+	enum err e = guard_plan(g->services, f, o, why);
+	if (e)
+		return e;
+	after_decide(&o->after, f->spec, &ended);
+	if (o->after.begin_next || o->after.begin_evaluation)
+		open_next(f, o);
+	return ERR_OK;
+}
+
+static void
+log_round(const struct engine_fold *f, const struct engine_outcome *o)
+{
+	const struct store_metric *evaluate = &o->row.evaluate;
+
+	log_event(LOG_LEVEL_INFO,
+	    o->row.state == OUTCOME_EVALUATED ? "round.evaluated" : "round.committed",
+	    LOG_S("job", f->job_hex), LOG_U("round", o->row.round),
+	    LOG_S("state", states_round_name(o->row.state)), LOG_U("reports", o->row.reports),
+	    LOG_D("loss", o->row.loss), LOG_D("accuracy", o->row.accuracy),
+	    LOG_D("evaluate_loss", evaluate->known ? evaluate->loss : NAN),
+	    LOG_D("evaluate_accuracy", evaluate->known ? evaluate->accuracy : NAN),
+	    LOG_U("bytes_up", o->row.bytes_up),
+	    LOG_D("seconds", o->row.closed_at - o->row.opened_at));
+}
+
+/* Lock held. */
+static void
+count_round(struct engine_report *r, const struct engine_outcome *o)
+{
+	r->rounds_committed_total += o->row.state == OUTCOME_COMMITTED;
+	r->rounds_failed_total += o->row.state == OUTCOME_FAILED;
+	/* The clock may have been set back meanwhile. */
+	histogram_add(&r->round_seconds, fmax(o->row.closed_at - o->row.opened_at, 0));
+	histogram_add(&r->fold_seconds, o->fold_seconds);
+}
+
+/* What the round has made. Lock held. */
+static void
+take_result(struct engine *g, struct engine_job *j, const struct engine_fold *f,
+    const struct engine_outcome *o)
+{
+	bool evaluated = o->row.state == OUTCOME_EVALUATED;
+
+	memcpy(j->model, o->turn.base, 32);
+	if (!evaluated)
+		j->model_bytes = o->next_bytes;
+	if (o->difference_bytes > 0)
+		engine_steps_add(j, o->row.base, o->row.model, o->difference_bytes);
+	j->rounds_committed = o->row.round - evaluated;
+	if (o->row.evaluate.known) {
+		j->metric = o->row.evaluate;
+		bool base = f->spec->recipe.evaluate_by == EVALUATE_DEVICES;
+		j->metric_round =
+		    (base && o->row.measured > 0 ? o->row.measured : o->row.round) - base;
+	}
+	if (o->row.evaluate.known || o->unmeasured[0])
+		memcpy(j->work->unmeasured, o->unmeasured, sizeof(j->work->unmeasured));
+	if (o->row.measured > 0)
+		j->measured = o->row.measured;
+	guard_apply(j, f, o);
+	j->bytes_up = j->bytes_down = 0;
+	if (j->fold_failures > 0 && j->state == JOB_RUNNING)
+		j->reason[0] = '\0';
+	j->fold_failures = 0;
+	if (o->row.state == OUTCOME_COMMITTED) {
+		engine_variate_count(j, o->row.round);
+		j->reports += o->row.reports;
+	}
+	if (j->round.policy.buffered)
+		engine_late_turn(j);
+	else {
+		engine_share_end_all(g, j);
+		j->invite_count = 0;
+	}
+	j->candidate_count = 0;
+	j->loaded = 0;
+}
+
+/* A stop has ended its rounds for good. Lock held. */
+static void
+begin_evaluation(struct engine *g, struct engine_job *j)
+{
+	const struct round_policy policy = engine_terms_policy(j, true);
+
+	if (j->round.state == ROUND_ENDED)
+		return;
+	FAULT("round.evaluation");
+	j->invite_count = 0;
+	round_init(&j->round, &policy, 0);
+	engine_begin_open(g, j);
+}
+
+/* The next round, or the end. Lock held. */
+static void
+go_on(struct engine *g, struct engine_job *j, const struct engine_outcome *o)
+{
+	bool failed = o->row.state == OUTCOME_FAILED;
+	unsigned act = engine_step(g, j, failed ? ROUND_NOT_FINITE : ROUND_FOLDED, 0);
+	bool over = j->state == JOB_STOPPED;
+
+	if (o->after.begin_next || o->after.begin_evaluation) {
+		j->row = o->next;
+		engine_late_open(j, o->row.model);
+	}
+	/* The commit has written it already. */
+	if (o->after.job_state && !over)
+		engine_note_state(g, j, o->after.job_state, o->after.job_reason);
+	if (o->after.begin_evaluation) {
+		begin_evaluation(g, j);
+		return;
+	}
+	if (o->turn.verdict == GUARD_PAUSE || o->turn.verdict == GUARD_ROLLBACK_PAUSE)
+		engine_step(g, j, ROUND_PAUSE, 0);
+	if (!o->after.begin_next)
+		engine_step(g, j, ROUND_STOP, 0);
+	else if (act & ROUND_DO_BEGIN)
+		engine_step(g, j, ROUND_BEGIN, 0);
+}
+
+void
+engine_folded(struct engine *g, const struct engine_fold *f, const struct engine_outcome *o)
+{
+	log_round(f, o);
+	lock_take(&g->lock);
+	count_round(&g->report, o);
+	take_result(g, f->job, f, o);
+	FAULT("fold.told");
+	go_on(g, f->job, o);
+	lock_release(&g->lock);
+	FAULT("round.next");
+	wake_ring(&g->services->wake);
+}
+
+void
+engine_forget_later(struct engine *g)
+{
+	if (g->started && !g->stopping)
+		(void)!g->fold(g->folder, &(struct engine_fold){.job = NULL});
+}
+
+bool
+engine_forgotten_state(struct engine *g, uint8_t hash[32])
+{
+	bool found = false;
+	unsigned seen = 0;
+
+	lock_take(&g->lock);
+	for (struct engine_job *j = g->jobs; j && !found; j = engine_next(g, j, &seen)) {
+		if (states_job_lives(j->state))
+			continue;
+		found = engine_schedule_take_state(j, hash);
+		engine_job_shrink(g, j);
+	}
+	lock_release(&g->lock);
+	return found;
+}

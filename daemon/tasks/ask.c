@@ -1,0 +1,301 @@
+#include <stdio.h>
+
+#include "clock.h"
+#include "tasks_inside.h"
+#include "fault.h"
+#include "health.h"
+#include "hex.h"
+#include "registry.h"
+#include "services.h"
+#include "shared.h"
+#include "spool.h"
+#include "standing.h"
+#include "wait_reason.h"
+
+/* A device asks for work. */
+
+/* What a buffered job's task may take: as long as its delta may be of use, for all that is known. */
+static double
+time_left(const struct engine_job *j, uint64_t now_ms)
+{
+	const struct round_spec *spec = &j->work->spec.round;
+
+	if (j->round.policy.buffered)
+		return spec->task_timeout_s * (1 + (double)spec->max_staleness);
+	return j->round.deadline_ms > now_ms ? (double)(j->round.deadline_ms - now_ms) / 1000 : 0;
+}
+
+static void
+fill_task(struct engine *g, struct engine_job *j, struct invite *invite, struct task *out)
+{
+	uint64_t now = clock_ms();
+
+	*out = (struct task){
+	    .round = j->row.round, .model_bytes = j->model_bytes, .seed = j->work->spec.seed};
+	out->kind = engine_evaluates(j) ? TASK_EVALUATE : TASK_TRAIN;
+	hex_encode(out->task, engine_name_task(g, j, invite), 16);
+	hex_encode(out->job, j->id, 16);
+	hex_encode(out->model, j->row.base, 32);
+	out->deadline_s = time_left(j, now);
+	out->max_examples = j->work->spec.aggregate.max_examples;
+	out->recipe.text = recipe_text_hold(j->work->spec.recipe.text);
+	if (out->kind == TASK_TRAIN)
+		engine_variate_fill(j, invite->device, out);
+}
+
+/* Who asks. */
+struct asker {
+	const uint8_t *device;
+	const struct offer *offer;
+	uint64_t print; /* of it */
+	struct standing_ask *standing;
+	struct task *out;
+};
+
+/* Why tasks of that kind of the job are not for the device. */
+static enum wait_reason
+lacks_for(struct engine_job *j, const struct asker *a, enum task_kind kind)
+{
+	return engine_refusal_stands(j, a->device, kind, a->print)
+	    ? WAIT_OUT_OF_MEMORY
+	    : engine_offer_lacks(j, a->offer, kind);
+}
+
+/* Why the device can do nothing for the job's open round. */
+static enum wait_reason
+lacks(struct engine_job *j, const struct asker *a)
+{
+	enum wait_reason why;
+
+	if (engine_evaluates(j))
+		return lacks_for(j, a, TASK_EVALUATE);
+	why = lacks_for(j, a, TASK_TRAIN);
+	j->asked |= why == WAIT_NONE;
+	if (engine_draw_wants_evaluator(j) && !lacks_for(j, a, TASK_EVALUATE))
+		engine_draw_evaluator(j, a->device);
+	return why;
+}
+
+/* What the round still needs room for in the spool, for each report. */
+static bool
+lacks_room(const struct engine *g, const struct engine_job *j)
+{
+	return !engine_evaluates(j) && spool_full(g->services->spool, engine_variate_payload(j));
+}
+
+/* What the device has of the job, if that is no task to be handed out again. *have: NULL if it is as if it had none. */
+static enum wait_reason
+judge_invite(
+    struct engine *g, struct engine_job *j, const struct offer *offer, struct invite **have)
+{
+	struct invite *v = *have;
+	char task[33];
+
+	if (!v)
+		return WAIT_NONE;
+	if (j->round.policy.buffered &&
+	    (v->now >= j->work->spec.round.per_device || v->state == INVITE_COMMITTING))
+		return WAIT_REPORTED;
+	/* Done already: another task would only make it older. */
+	if (v->round != j->row.round && (v->state == INVITE_OUT || v->state == INVITE_EXPIRED)) {
+		hex_encode(task, engine_name_task(g, j, v), 16);
+		if (engine_offer_unsent(offer, task))
+			return WAIT_UNSENT;
+	}
+	if (v->state >= INVITE_STOPPED || (v->state != INVITE_OUT && v->round != j->row.round))
+		*have = NULL;
+	else if (v->state != INVITE_OUT)
+		return v->state == INVITE_ACCEPTED ? WAIT_REPORTED : WAIT_ABORTED;
+	return WAIT_NONE;
+}
+
+/* WAIT_NONE: the device holds a task of the open round. */
+static enum wait_reason
+invite(struct engine *g, struct engine_job *j, const uint8_t device[32], struct invite *have)
+{
+	if (have && have->round == j->row.round)
+		return WAIT_NONE;
+	if (!have) {
+		/* Suspended since it asked: engine_device_gone has been here already, and nobody would take the task from it. */
+		if (!registry_is_active(g->services->registry, device))
+			return WAIT_INELIGIBLE;
+		if (lacks_room(g, j))
+			return WAIT_SPOOL_FULL;
+		const unsigned act = engine_step(g, j, ROUND_ASK, 0);
+		if (j->round.state == ROUND_GATHER)
+			engine_draw_note(j, device);
+		if (!(act & ROUND_DO_INVITE))
+			return WAIT_NOT_SELECTED;
+	}
+	/* A newer task in the place of an older one. */
+	if (engine_invite(j, device, INVITE_OUT))
+		return WAIT_BUSY;
+	engine_late_watch(g, j, engine_find_invite(j, device));
+	return WAIT_NONE;
+}
+
+/* Why the job has nothing for the device, whatever its rounds are about. */
+static enum wait_reason
+judge_asker(struct engine *g, struct engine_job *j, const struct asker *a)
+{
+	enum wait_reason why = engine_ineligible(g, j, a->device);
+
+	if (!why)
+		why = engine_offer_unready(a->offer);
+	if (!why)
+		why = lacks(j, a);
+	return !why && engine_offer_rests(a->offer, j) ? WAIT_RESTING : why;
+}
+
+/* WAIT_NONE: out holds a task of this job. */
+static enum wait_reason
+ask_job(struct engine *g, struct engine_job *j, const struct asker *a)
+{
+	const uint8_t *device = a->device;
+	const struct offer *offer = a->offer;
+	struct task *out = a->out;
+
+	if (j->state != JOB_RUNNING)
+		return j->state == JOB_PAUSED ? WAIT_PAUSED : WAIT_NO_JOB;
+	enum wait_reason why = judge_asker(g, j, a);
+	if (why)
+		return why;
+	if (!engine_evaluates(j) && engine_variate_full(j, device))
+		return WAIT_JOB_FULL;
+	const bool rests = engine_rest_asks(j, device);
+	struct invite *have = engine_find_invite(j, device);
+	why = judge_invite(g, j, offer, &have);
+	if (why)
+		return why;
+	/* Its delta would come too late. */
+	if (round_has_closed(&j->round))
+		return WAIT_NOT_SELECTED;
+	why = !have && rests ? WAIT_REPORTED : invite(g, j, device, have);
+	if (why)
+		return why;
+	uint64_t steps;
+	if (engine_size(j, device, &steps))
+		return WAIT_BUSY;
+	have = engine_find_invite(j, device);
+	fill_task(g, j, have, out);
+	out->steps = steps;
+	engine_steps_offer(j, offer, out);
+	if (j->work->spec.recipe.upload.codec_count > 1)
+		snprintf(out->codec, sizeof(out->codec), "%s",
+		    recipe_upload_choose(
+			&j->work->spec.recipe.upload, offer->codecs, offer->codec_count));
+	/* The device would only wait with it; other jobs may have work for it meanwhile. */
+	if (engine_offer_unsent(offer, out->task)) {
+		messages_task_deinit(out);
+		*out = (struct task){.wait = true};
+		return WAIT_UNSENT;
+	}
+	have->given_ms = clock_ms();
+	have->began_ms = 0;
+	have->print = a->print;
+	engine_share_begin(g, j, have);
+	FAULT("task.given");
+	return WAIT_NONE;
+}
+
+/* The same of whatever the device is to the job. Evaluators count among none of those that its rounds need. */
+static enum wait_reason
+ask_either(struct engine *g, struct engine_job *j, const struct asker *a)
+{
+	const bool evaluates = states_job_lives(j->state) && engine_central_of(g, j, a->device);
+	enum wait_reason why =
+	    evaluates ? engine_central_ask(g, j, a->device, a->offer, a->out) : ask_job(g, j, a);
+
+	standing_say(a->standing, j->place, evaluates ? WAIT_INELIGIBLE : why);
+	return why;
+}
+
+static bool
+wants_deltas(const struct engine_job *j)
+{
+	return j->state == JOB_RUNNING && round_wants(&j->round);
+}
+
+bool
+engine_spool_full(struct engine *g)
+{
+	bool full = false;
+	unsigned seen = 0;
+
+	lock_take(&g->lock);
+	for (struct engine_job *j = g->jobs; j && !full; j = engine_next(g, j, &seen))
+		full = wants_deltas(j) && lacks_room(g, j);
+	lock_release(&g->lock);
+	return full;
+}
+
+/* Who asks again gets what it has, whichever job of that priority has had less by now. Lock held, and given away. */
+static enum wait_reason
+ask_held(struct engine *g, const struct asker *a, struct engine_job **held, int64_t priority)
+{
+	struct engine_job *j = *held;
+
+	if (!j || j->member.priority < priority)
+		return WAIT_NO_JOB;
+	j->users--;
+	*held = NULL;
+	return ask_either(g, j, a) ? WAIT_NO_JOB : WAIT_NONE;
+}
+
+/* WAIT_NONE: out holds a task of one of them. Lock held, and given away now and then. */
+static enum wait_reason
+walk_jobs(struct engine *g, const struct asker *a)
+{
+	enum wait_reason reason = WAIT_NO_JOB;
+	struct share_walk walk = {.seen = 0};
+	struct engine_job *held = engine_share_held(g, a->device), *j;
+
+	while (reason && !g->stopping && (j = engine_share_next(g, &walk))) {
+		enum wait_reason why = ask_held(g, a, &held, j->member.priority);
+		if (why)
+			why = ask_either(g, j, a);
+		/* The first job's reason is the telling one, unless it only says the job is over. */
+		if (!why || reason == WAIT_NO_JOB)
+			reason = why;
+	}
+	if (held)
+		held->users--;
+	return a->offer->unready[0] ? engine_offer_unready(a->offer) : reason;
+}
+
+/* WAIT_NONE: out holds a task of one of them. */
+static enum wait_reason
+ask_jobs(struct engine *g, const struct asker *a)
+{
+	lock_take(&g->lock);
+	enum wait_reason reason = walk_jobs(g, a);
+	if (g->stopping)
+		reason = WAIT_RESTARTING;
+	lock_release(&g->lock);
+	return reason;
+}
+
+void
+engine_ask(struct engine *g, const uint8_t device[32], const struct offer *offer, struct task *out)
+{
+	enum wait_reason reason = health_reason(g->services->health);
+	struct standing_ask standing;
+
+	standing_begin(g->services->registry, &standing);
+	*out = (struct task){.wait = true};
+	if (offer->protocol < MESSAGES_PROTOCOL)
+		reason = WAIT_OLD_AGENT;
+	else if (!reason)
+		reason = ask_jobs(
+		    g, &(struct asker){device, offer, engine_refusal_print(offer), &standing, out});
+	if (reason) {
+		const struct config *c = shared_take(g->services->config);
+		messages_task_deinit(out);
+		*out = (struct task){.wait = true, .wait_s = c->retry_after_s};
+		shared_give(g->services->config, c);
+		snprintf(out->reason, sizeof(out->reason), "%s",
+		    wait_reason_is_owners(reason) ? offer->unready : wait_reason_name(reason));
+	}
+	standing_tell(g->services->registry, device, &standing,
+	    reason ? (double)out->wait_s : out->deadline_s);
+}

@@ -1,0 +1,72 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "age.h"
+#include "tasks_inside.h"
+#include "hex.h"
+#include "store.h"
+
+/* Tasks of buffered jobs that are out: their rows. */
+
+bool
+engine_out_missing(
+    struct engine *g, const uint8_t device[32], const struct task *task, struct store_out *out)
+{
+	*out = (struct store_out){.round = task->round, .at = age_latest(g->services->age)};
+	if (task->wait || !hex_decode(out->job, sizeof(out->job), task->job, strlen(task->job)))
+		return false;
+	memcpy(out->device, device, sizeof(out->device));
+	lock_take(&g->lock);
+	const struct engine_job *j = engine_find(g, out->job);
+	const struct invite *v =
+	    j && j->work && j->round.policy.buffered ? engine_find_invite(j, device) : NULL;
+	bool missing = v && v->state == INVITE_OUT && v->round == task->round && !v->stored;
+	lock_release(&g->lock);
+	return missing;
+}
+
+void
+engine_out_stored(struct engine *g, const struct store_out *row)
+{
+	lock_take(&g->lock);
+	const struct engine_job *j = engine_find(g, row->job);
+	struct invite *v = j ? engine_find_invite(j, row->device) : NULL;
+	if (v && v->round == row->round) {
+		v->stored = true;
+		/* Given back while the row was on its way. */
+		if (v->state == INVITE_ABORTED || v->state == INVITE_STOPPED)
+			engine_late_returned(g, j, v);
+	}
+	lock_release(&g->lock);
+}
+
+static enum err
+drop_out(struct store_db *db, void *arg, struct why *why)
+{
+	(void)why;
+	return store_out_drop(db, arg);
+}
+
+/* If that is lost, its place is free when its time is over. */
+static void
+out_dropped(void *arg, enum err e, const struct why *why)
+{
+	(void)e;
+	(void)why;
+	free(arg);
+}
+
+void
+engine_late_returned(struct engine *g, const struct engine_job *j, struct invite *v)
+{
+	struct store_out *row = v->stored ? calloc(1, sizeof(*row)) : NULL;
+
+	v->stored = false;
+	if (!row)
+		return;
+	row->round = v->round;
+	memcpy(row->job, j->id, sizeof(row->job));
+	memcpy(row->device, v->device, sizeof(row->device));
+	if (store_submit(g->services->store, drop_out, out_dropped, row))
+		free(row);
+}
