@@ -1,7 +1,7 @@
 #ifndef API_H
 #define API_H
-#include "job_needs.h"
 #include "exchange.h"
+#include "job_needs.h"
 
 /* The handlers behind the route table, one file per resource: api_<resource>.c. Contracts: docs/api.md. */
 void api_health(struct exchange *x);

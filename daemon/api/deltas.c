@@ -8,7 +8,6 @@
 #include "clock.h"
 #include "counts.h"
 #include "delta_resume.h"
-#include "tasks.h"
 #include "fault.h"
 #include "health.h"
 #include "log.h"
@@ -20,6 +19,7 @@
 #include "sign.h"
 #include "spool.h"
 #include "store.h"
+#include "tasks.h"
 
 /* One delta on its way in: head checked by delta_begin, body by delta_data, made durable by delta_finish. The report of an evaluation
  * is one without a body. */
@@ -37,7 +37,7 @@ struct delta {
 	struct exchange *x;
 	uint64_t came_ms; /* when this transfer began */
 	bool taken;
-	enum err verdict; /* of engine_take */
+	enum err verdict; /* of tasks_take */
 };
 
 /* A fault of our own is never a final answer: the device keeps its delta and comes again. */
@@ -92,7 +92,7 @@ give_up(struct exchange *x, enum problem_type p)
 	snprintf(cause.word, sizeof(cause.word), "%s", problem_word(p));
 	registry_touch(x->services->registry, x->who.device, NULL, cause.word);
 	if (is_lasting(p))
-		(void)!engine_abort(x->services->engine, x->who.device, x->param[0], cause, NULL);
+		(void)!tasks_abort(x->services->engine, x->who.device, x->param[0], cause, NULL);
 }
 
 /* --- the head */
@@ -164,7 +164,7 @@ read_report(struct exchange *x, struct delta *d, struct why *why)
 		return PROBLEM_BAD_REPORT;
 	if (check_counts(d, len, why))
 		return PROBLEM_BAD_REPORT;
-	return engine_claim_report(&d->claim, &r, why);
+	return tasks_claim_report(&d->claim, &r, why);
 }
 
 static enum problem_type
@@ -259,7 +259,7 @@ check_head(struct exchange *x, struct delta *d, struct why *why)
 	if (!p)
 		p = check_kind(d, why);
 	if (!p)
-		p = engine_claim(
+		p = tasks_claim(
 		    x->services->engine, &d->m, x->who.device, x->param[0], &d->claim, why);
 	if (!p)
 		p = read_report(x, d, why);
@@ -427,7 +427,7 @@ accept_work(struct store_db *db, void *arg, struct why *why)
 	const struct services *s = d->x->services;
 
 	FAULT("accept.begin");
-	d->verdict = engine_take(s->engine, &d->claim);
+	d->verdict = tasks_take(s->engine, &d->claim);
 	d->taken = d->verdict == ERR_OK;
 	if (!d->taken)
 		return err_set(
@@ -483,7 +483,7 @@ accept_done(void *arg, enum err e, const struct why *why)
 
 	FAULT("accept.committed");
 	if (d->taken)
-		engine_settle(x->services->engine, &d->claim, !e, d->row.body_bytes);
+		tasks_settle(x->services->engine, &d->claim, !e, d->row.body_bytes);
 	if (e && d->part.accepted)
 		spool_orphan_note(x->services->spool, &d->m);
 	else if (!e)

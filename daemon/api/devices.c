@@ -6,7 +6,6 @@
 #include "api.h"
 #include "audit.h"
 #include "claim.h"
-#include "tasks.h"
 #include "hex.h"
 #include "json.h"
 #include "log.h"
@@ -17,6 +16,7 @@
 #include "server.h"
 #include "services.h"
 #include "store.h"
+#include "tasks.h"
 #include "views.h"
 #include "wake.h"
 
@@ -245,7 +245,7 @@ take_effect(struct exchange *x, const struct command *c)
 		return e;
 	/* Nobody waits for what would be refused. A delta that a suspended device has made is taken all the same, once it is resumed. */
 	if (c->to != DEVICE_ACTIVE)
-		engine_device_gone(x->services->engine, c->id, states_device_name(c->to));
+		tasks_device_gone(x->services->engine, c->id, states_device_name(c->to));
 	hex_encode(hex, c->id, 32);
 	log_event(LOG_LEVEL_INFO, "device.state", LOG_S("device", hex), LOG_S("name", c->row.name),
 	    LOG_S("state", states_device_name(c->to)), LOG_S("by", c->actor));

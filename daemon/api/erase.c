@@ -8,15 +8,13 @@
 #include "audit_rows.h"
 #include "bytes.h"
 #include "engine.h"
-#include "tasks.h"
 #include "hex.h"
 #include "json.h"
 #include "log.h"
 #include "lost.h"
 #include "registry.h"
 #include "server.h"
-#include "spool.h"
-#include "store.h"
+#include "tasks.h"
 
 /* One erasure, carried through the store's transaction. */
 struct erasure {
@@ -92,7 +90,7 @@ take_effect(struct erasure *n, struct why *why)
 	enum err e = registry_follow(s->registry, n->row.id);
 
 	registry_forget(s->registry, n->row.id);
-	engine_forget(s->engine, n->row.id);
+	tasks_forget(s->engine, n->row.id);
 	server_forget(s->server);
 	for (size_t i = 0; i < n->count && !e; i++) {
 		e = archive_remove(s->archive, n->tasks[i]);

@@ -6,16 +6,15 @@
 #include "bytes.h"
 #include "clock.h"
 #include "engine.h"
-#include "job_list.h"
-#include "view.h"
 #include "hex.h"
-#include "http.h"
+#include "job_list.h"
 #include "json.h"
 #include "registry.h"
 #include "services.h"
 #include "standing.h"
 #include "store.h"
 #include "throughput.h"
+#include "view.h"
 
 /* What devices did for a job, by how fast they are; and the fleet as this coordinator knows it, for a simulation. */
 
@@ -176,7 +175,7 @@ look_at(void *ctx, const struct registry_view *d)
 	exchange_looked(p->x, 1);
 	if (d->row.state != DEVICE_ACTIVE || strcmp(d->row.role, "device") != 0 ||
 	    (known && p->members[at].reports > 0) ||
-	    !engine_selects(p->x->services->engine, p->job, &p->spec, id))
+	    !jobs_selects(p->x->services->engine, p->job, &p->spec, id))
 		return ERR_OK;
 	if (p->never_count++ < NAMES_MAX)
 		json_push(p->never, json_new_string(d->row.name));

@@ -7,7 +7,6 @@
 #include "api.h"
 #include "audit.h"
 #include "clock.h"
-#include "tasks.h"
 #include "fault.h"
 #include "hex.h"
 #include "issue.h"
@@ -18,6 +17,7 @@
 #include "server.h"
 #include "shared.h"
 #include "store.h"
+#include "tasks.h"
 
 #define ROTATIONS 3 /* at will */
 #define RENEWALS_LOGGED 3600 /* seconds */
@@ -298,7 +298,7 @@ api_leave(struct exchange *x)
 	}
 	server_forget(x->services->server);
 	if (l.row.state == DEVICE_LEFT)
-		engine_device_gone(x->services->engine, l.row.id, states_device_name(l.row.state));
+		tasks_device_gone(x->services->engine, l.row.id, states_device_name(l.row.state));
 	log_identity(x, "device.left", &l.row);
 	exchange_status(x, 204);
 }

@@ -8,19 +8,16 @@
 #include "api.h"
 #include "buf.h"
 #include "engine.h"
+#include "hex.h"
 #include "job_list.h"
 #include "job_needs.h"
-#include "view.h"
-#include "hex.h"
-#include "job.h"
-#include "json.h"
 #include "manifest.h"
 #include "metric_rows.h"
 #include "num.h"
 #include "override.h"
 #include "registry.h"
 #include "store.h"
-#include "usage.h"
+#include "view.h"
 #include "views.h"
 
 #define BYTES_PER_ROW 2048 /* of a document that is sent as it is */
@@ -121,7 +118,7 @@ warn_of_evaluators(struct json *list, const struct engine_reach *r)
 {
 	char text[ENGINE_UNMEASURED_MAX];
 
-	if (engine_central_missing(text, &r->evaluators))
+	if (jobs_evaluator_missing(text, &r->evaluators))
 		warn(list,
 		    "evaluate: %s; until there is one, each round waits evaluate.deadline_s for "
 		    "its "

@@ -9,12 +9,10 @@
 #include "clock.h"
 #include "drive.h"
 #include "engine.h"
-#include "job_list.h"
-#include "job_needs.h"
-#include "tasks.h"
 #include "file.h"
 #include "hex.h"
-#include "json.h"
+#include "job_list.h"
+#include "job_needs.h"
 #include "log.h"
 #include "modelfile.h"
 #include "models.h"
@@ -23,6 +21,7 @@
 #include "services.h"
 #include "shared.h"
 #include "store.h"
+#include "tasks.h"
 #include "views.h"
 
 /* --- GET, with Range (one range, RFC 9110) and ETag */
@@ -97,7 +96,7 @@ send_map(struct exchange *x, struct models_map *map, const char *name)
 	x->response.file_at = from;
 	x->response.file_len = len;
 	if (x->who.roles & ROLE_DEVICE)
-		engine_count_down(x->services->engine, map->id, len);
+		tasks_count_down(x->services->engine, map->id, len);
 }
 
 /* What is said of a file that is not there. */
@@ -141,7 +140,7 @@ tell(struct exchange *x, enum engine_lack_kind kind, const uint8_t id[32], enum 
 	struct engine_lack lack = {.kind = kind};
 
 	memcpy(lack.id, id, 32);
-	engine_lacks(x->services->engine, &lack, e, why);
+	rounds_lacks(x->services->engine, &lack, e, why);
 }
 
 void
@@ -485,7 +484,7 @@ model_finish(struct exchange *x)
 		if (!e)
 			e = write_row(u, &why);
 		if (e && !u->path[0])
-			engine_drop_leftover(x->services, u->id);
+			jobs_drop_leftover(x->services, u->id);
 		if (e)
 			exchange_failed(x, e, &why);
 		else

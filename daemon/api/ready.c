@@ -4,11 +4,11 @@
 #include <time.h>
 
 #include "clock.h"
-#include "tasks.h"
 #include "health.h"
 #include "report.h"
 #include "services.h"
 #include "spool.h"
+#include "tasks.h"
 
 #define DATE_MAX 32
 
@@ -54,7 +54,7 @@ ready_report(const struct services *s, struct health_report *out)
 {
 	health_report(s->health, out);
 	if (out->reason || !ready_to_issue(s, out) ||
-	    !(spool_full(s->spool, 1) || engine_spool_full(s->engine)))
+	    !(spool_full(s->spool, 1) || tasks_spool_full(s->engine)))
 		return;
 	out->reason = WAIT_SPOOL_FULL;
 	snprintf(out->detail, sizeof(out->detail),

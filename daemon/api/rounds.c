@@ -4,7 +4,6 @@
 
 #include "api.h"
 #include "engine.h"
-#include "view.h"
 #include "hex.h"
 #include "json.h"
 #include "manifest.h"
@@ -14,6 +13,7 @@
 #include "registry.h"
 #include "services.h"
 #include "store.h"
+#include "view.h"
 #include "views.h"
 
 #define ROUNDS_PAGE 1000

@@ -219,7 +219,7 @@ stuck_json(const struct services *s)
 	struct json *v = json_object(), *kinds = json_object();
 	uint64_t count[STUCK_KINDS], jobs = 0;
 
-	engine_stuck(s->engine, count);
+	rounds_stuck(s->engine, count);
 	for (enum stuck_kind k = STUCK_NONE + 1; k < STUCK_KINDS; k++) {
 		if (count[k] > 0)
 			json_add_u64(kinds, stuck_name(k), count[k]);

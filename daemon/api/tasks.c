@@ -5,7 +5,6 @@
 #include "api.h"
 #include "buf.h"
 #include "clock.h"
-#include "tasks.h"
 #include "fault.h"
 #include "hex.h"
 #include "job.h"
@@ -16,6 +15,7 @@
 #include "shared.h"
 #include "spent.h"
 #include "store.h"
+#include "tasks.h"
 
 #define LOG_TAIL 512
 
@@ -112,9 +112,9 @@ task_stored(void *arg, enum err e, const struct why *why)
 	if (e)
 		exchange_failed(x, e, why);
 	if (!e && ask->is_sized)
-		engine_size_stored(x->services->engine, &ask->sized);
+		tasks_size_stored(x->services->engine, &ask->sized);
 	if (!e && ask->is_out)
-		engine_out_stored(x->services->engine, &ask->out);
+		tasks_out_stored(x->services->engine, &ask->out);
 	exchange_done(x);
 }
 
@@ -123,8 +123,8 @@ task_stored(void *arg, enum err e, const struct why *why)
 static bool
 must_store(struct exchange *x, struct ask *ask, const struct task *task)
 {
-	ask->is_sized = engine_size_missing(x->services->engine, x->who.device, task, &ask->sized);
-	ask->is_out = engine_out_missing(x->services->engine, x->who.device, task, &ask->out);
+	ask->is_sized = tasks_size_missing(x->services->engine, x->who.device, task, &ask->sized);
+	ask->is_out = tasks_out_missing(x->services->engine, x->who.device, task, &ask->out);
 	if (!ask->is_sized && !ask->is_out)
 		return false;
 	enum err e = store_submit(x->services->store, store_task, task_stored, x);
@@ -147,7 +147,7 @@ api_task_ask(struct exchange *x)
 	const struct offer *offer = &ask->offer;
 	if (x->until_ms == 0 && registry_note_offer(x->services->registry, x->who.device, offer))
 		log_clone(x);
-	engine_ask(x->services->engine, x->who.device, offer, &task);
+	tasks_ask(x->services->engine, x->who.device, offer, &task);
 	task.renew = registry_wants_renewal(x->services->registry, x->who.device);
 	registry_touch(
 	    x->services->registry, x->who.device, offer->agent, task.wait ? task.reason : "");
@@ -194,7 +194,7 @@ api_task_abort(struct exchange *x)
 		return;
 	}
 	/* Of a task that is not the device's nothing is kept and nothing said. */
-	if (engine_abort(x->services->engine, x->who.device, x->param[0], a.cause, a.log)) {
+	if (tasks_abort(x->services->engine, x->who.device, x->param[0], a.cause, a.log)) {
 		exchange_problem(x, PROBLEM_NOT_FOUND, "this device holds no such task");
 		return;
 	}

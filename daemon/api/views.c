@@ -309,7 +309,7 @@ struct json *
 views_failures(struct engine *g, struct registry *registry, const uint8_t job[16])
 {
 	struct tail tails[TAILS_OF_JOB];
-	size_t count = engine_tails(g, job, tails);
+	size_t count = tasks_tails(g, job, tails);
 	struct json *list = json_array();
 
 	for (size_t i = 0; i < count; i++) {
@@ -376,7 +376,7 @@ struct json *
 views_refusals(const struct services *s, const uint8_t job[16])
 {
 	struct engine_refusal all[ENGINE_REFUSALS];
-	size_t count = engine_refusals(s->engine, job, all);
+	size_t count = tasks_refusals(s->engine, job, all);
 	struct json *list = json_array();
 
 	for (size_t i = 0; i < count; i++) {
@@ -391,7 +391,7 @@ struct json *
 views_refusals_of(const struct services *s, const uint8_t device[32])
 {
 	struct engine_refusal all[ENGINE_REFUSALS];
-	size_t count = engine_refusals_of(s->engine, device, all);
+	size_t count = tasks_refusals_of(s->engine, device, all);
 	struct json *list = json_array();
 	struct job_view job;
 

@@ -1,9 +1,9 @@
 #ifndef VIEWS_H
 #define VIEWS_H
-#include "view.h"
 #include "exchange.h"
 #include "json.h"
 #include "usage.h"
+#include "view.h"
 
 /* What the engine shows, as JSON: the shapes of docs/api.md. The caller frees. */
 struct json *views_job(const struct job_view *v);

@@ -28,7 +28,7 @@ write_command(struct store_db *db, void *arg, struct why *why)
 	const struct engine_change change = {c->id, c->state, c->reason, c->by};
 	enum job_state was;
 
-	enum err e = engine_change_state(db, c->g->services, &change, &was, why);
+	enum err e = jobs_change_state(db, c->g->services, &change, &was, why);
 	if (!e && states_job_lives(was))
 		e = engine_owner_written(c->g->services, db, c->spending);
 	return e || states_job_lives(was)
@@ -58,7 +58,7 @@ remove_deltas(struct store_db *db, void *arg, struct why *why)
 
 /* Lock held. */
 static void
-carry_out_on(struct engine *g, struct engine_job *j, struct command *c)
+carry_out_on(struct engine *g, struct job *j, struct command *c)
 {
 	bool paused = j->state == JOB_PAUSED;
 
@@ -67,20 +67,20 @@ carry_out_on(struct engine *g, struct engine_job *j, struct command *c)
 	/* A stop wins over a fold that ended the job meanwhile, in memory as in the store. */
 	if (!states_job_lives(j->state) && c->state != JOB_STOPPED)
 		return;
-	engine_lack_nothing(g, j);
-	engine_note_state(g, j, c->state, c->reason);
+	jobs_lack_nothing(g, j);
+	jobs_note_state(g, j, c->state, c->reason);
 	if (c->state == JOB_STOPPED)
-		engine_step(g, j, ROUND_STOP, 0);
+		rounds_step(g, j, ROUND_STOP, 0);
 	else if (c->state == JOB_PAUSED)
-		engine_step(g, j, ROUND_PAUSE, 0);
+		rounds_step(g, j, ROUND_PAUSE, 0);
 	else if (paused)
-		engine_step(g, j, ROUND_RESUME, 0);
+		rounds_step(g, j, ROUND_RESUME, 0);
 	if (!j->work)
-		engine_past_note(g, j);
-	else if (c->state == JOB_STOPPED && engine_names_state(j))
-		engine_forget_later(g);
+		jobs_past_note(g, j);
+	else if (c->state == JOB_STOPPED && jobs_names_state(j))
+		rounds_forget_later(g);
 	else
-		engine_job_shrink(g, j);
+		jobs_shrink(g, j);
 }
 
 /* On the store thread, after the commit: in memory as in the store, in the same order as the ends of rounds. */
@@ -90,7 +90,7 @@ carry_out(void *arg)
 	struct command *c = arg;
 
 	lock_take(&c->g->lock);
-	struct engine_job *j = engine_find(c->g, c->id);
+	struct job *j = jobs_find(c->g, c->id);
 	if (j)
 		carry_out_on(c->g, j, c);
 	lock_release(&c->g->lock);
@@ -102,7 +102,7 @@ static bool
 is_set_aside(struct engine *g, const uint8_t id[16], struct why *why)
 {
 	lock_take(&g->lock);
-	const struct engine_job *j = engine_find(g, id);
+	const struct job *j = jobs_find(g, id);
 	bool aside = j && states_job_lives(j->state) && j->round.state == ROUND_ENDED;
 	if (aside)
 		err_set(why, ERR_STATE, "%s; fix it and restart", j->reason);
@@ -115,7 +115,7 @@ static bool
 is_so(struct engine *g, const uint8_t id[16], enum job_state state)
 {
 	lock_take(&g->lock);
-	const struct engine_job *j = engine_find(g, id);
+	const struct job *j = jobs_find(g, id);
 	bool so = j && states_job_lives(state) && j->state == state && !j->lack.kind;
 	lock_release(&g->lock);
 	return so;
@@ -145,7 +145,7 @@ engine_command_of(struct engine *g, const uint8_t id[16], enum job_state to, con
 	    /* Whoever runs out of changes can still end what it has. */
 	    .spending = to == JOB_RUNNING ? spending : NULL,
 	    .state = to,
-	    .reason = engine_by_hand(to)};
+	    .reason = jobs_by_hand(to)};
 
 	memcpy(c.id, id, 16);
 	if (!stop && is_set_aside(g, id, why))
@@ -178,7 +178,7 @@ find_live(struct engine *g, const uint8_t owner[32], uint8_t id[16])
 	bool found = false;
 
 	lock_take(&g->lock);
-	for (struct engine_job *j = g->jobs; j && !found; j = engine_next(g, j, &seen)) {
+	for (struct job *j = g->jobs; j && !found; j = jobs_next(g, j, &seen)) {
 		found = states_job_lives(j->state) && memcmp(j->owner, owner, 32) == 0;
 		if (found)
 			memcpy(id, j->id, 16);

@@ -243,7 +243,7 @@ forget_job(void *arg)
 	struct engine *g = d->g;
 
 	lock_take(&g->lock);
-	struct engine_job *j = engine_find(g, d->id);
+	struct job *j = jobs_find(g, d->id);
 	if (j) {
 		g->report.jobs[j->state]--;
 		j->gone = true;
@@ -257,7 +257,7 @@ forget_job(void *arg)
 
 /* Lock held. */
 static enum err
-claim_job(struct engine_job *j, struct why *why)
+claim_job(struct job *j, struct why *why)
 {
 	if (!j)
 		return ERR_NOTFOUND;
@@ -278,7 +278,7 @@ begin(struct deletion *d, struct why *why)
 	struct engine *g = d->g;
 
 	lock_take(&g->lock);
-	struct engine_job *j = engine_find(g, d->id);
+	struct job *j = jobs_find(g, d->id);
 	enum err e = claim_job(j, why);
 	if (!e) {
 		j->deleting = !d->dry;
@@ -296,11 +296,11 @@ end(struct deletion *d, enum err e)
 	struct engine *g = d->g;
 
 	lock_take(&g->lock);
-	struct engine_job *j = engine_find(g, d->id);
+	struct job *j = jobs_find(g, d->id);
 	if (j)
 		j->deleting = false;
 	if (!e)
-		engine_forget_later(g);
+		rounds_forget_later(g);
 	lock_release(&g->lock);
 }
 
@@ -366,8 +366,7 @@ date_ends(struct engine *g)
 
 	const bool believed = age_now(g->services->age, &now);
 	lock_take(&g->lock);
-	for (struct engine_job *j = believed && !g->dated ? g->jobs : NULL; j;
-	     j = engine_next(g, j, &seen))
+	for (struct job *j = believed && !g->dated ? g->jobs : NULL; j; j = jobs_next(g, j, &seen))
 		if (!states_job_lives(j->state) && isnan(j->ended_at))
 			j->ended_at = now;
 	g->dated = g->dated || believed;
@@ -381,7 +380,7 @@ find_old(struct engine *g, double now, double age, uint8_t id[16], double *ended
 	bool found = false;
 
 	lock_take(&g->lock);
-	for (struct engine_job *j = g->jobs; j && !found; j = engine_next(g, j, &seen)) {
+	for (struct job *j = g->jobs; j && !found; j = jobs_next(g, j, &seen)) {
 		found = !j->gone && !states_job_lives(j->state) && j->ended_at < now - age &&
 		    j->folds == 0 && !j->deleting;
 		if (found) {

@@ -16,11 +16,11 @@ ERR_MUST_USE enum err engine_owner_deleted(
 /* May its owner have this job, which is complete but for its rows, too? Then its place is reserved, unless r only asks. bounded:
  * [limits] owner_* hold.
  * ERR_DENIED names the limit and what to do; ERR_INVALID: too many jobs of all. No lock. */
-ERR_MUST_USE enum err engine_owner_takes(struct engine *g, const struct engine_job *j, bool bounded,
+ERR_MUST_USE enum err engine_owner_takes(struct engine *g, const struct job *j, bool bounded,
     struct engine_reservation *r, struct why *why);
 /* May an owner that is bounded change the job's terms so? Then what it is to have more is reserved. ERR_DENIED names the limit and what
  * to do. The job is in use. No lock. */
-ERR_MUST_USE enum err engine_owner_changes(struct engine *g, const struct engine_job *j,
+ERR_MUST_USE enum err engine_owner_changes(struct engine *g, const struct job *j,
     const struct job_terms *was, const struct job_terms *to, struct engine_reservation *r,
     struct why *why);
 /* As engine_owner_release, with the lock held: together with what then counts in its place. */

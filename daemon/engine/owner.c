@@ -25,7 +25,7 @@ struct owned {
 
 /* What [retention] alone keeps is the administrator's choice, and was before there was a "keep". */
 static bool
-says_keep(const struct engine_job *j)
+says_keep(const struct job *j)
 {
 	return j->keep.last != JOB_KEEP_CONFIGURED || j->keep.every != JOB_KEEP_CONFIGURED ||
 	    j->keep.best > 1;
@@ -33,10 +33,10 @@ says_keep(const struct engine_job *j)
 
 /* Models that its "keep" promises room, at their most. */
 static uint64_t
-promised(const struct config *c, const struct engine_job *j)
+promised(const struct config *c, const struct job *j)
 {
 	return c->owner_model_bytes > 0 && says_keep(j)
-	    ? engine_forecast_kept(c, j, j->work->terms.stop.rounds)
+	    ? jobs_forecast_kept(c, j, j->work->terms.stop.rounds)
 	    : 0;
 }
 
@@ -47,11 +47,11 @@ plus(uint64_t a, uint64_t b)
 }
 
 static void
-add(struct owned *o, const struct config *c, const struct engine_job *j)
+add(struct owned *o, const struct config *c, const struct job *j)
 {
 	o->kept = plus(o->kept, promised(c, j));
 	o->jobs++;
-	o->bytes += engine_owner_bytes(j);
+	o->bytes += sizes_memory(j);
 	o->evaluation += j->work->evaluation;
 	o->folds += j->work->cost.work;
 }
@@ -65,7 +65,7 @@ sum(struct engine *g, const struct config *c, const uint8_t owner[32],
 	struct owned o = {.jobs = 0};
 
 	for (size_t i = 0; i < g->order.count; i++) {
-		const struct engine_job *j = engine_share_job(g->order.items[i]);
+		const struct job *j = jobs_share_job(g->order.items[i]);
 		if (memcmp(j->owner, owner, sizeof(j->owner)) == 0)
 			add(&o, c, j);
 	}
@@ -219,7 +219,7 @@ reserve_job(struct engine *g, const struct config *c, struct engine_reservation 
 }
 
 enum err
-engine_owner_takes(struct engine *g, const struct engine_job *j, bool bounded,
+engine_owner_takes(struct engine *g, const struct job *j, bool bounded,
     struct engine_reservation *r, struct why *why)
 {
 	const struct config *c = shared_take(g->services->config);
@@ -227,7 +227,7 @@ engine_owner_takes(struct engine *g, const struct engine_job *j, bool bounded,
 
 	*r = (struct engine_reservation){.asks = r->asks,
 	    .jobs = 1,
-	    .bytes = engine_owner_bytes(j),
+	    .bytes = sizes_memory(j),
 	    .kept = promised(c, j),
 	    .evaluation = j->work->evaluation,
 	    .folds = j->work->cost.work};
@@ -246,7 +246,7 @@ engine_owner_takes(struct engine *g, const struct engine_job *j, bool bounded,
 
 /* What it had before the change may stay, also where it is above a limit of today. */
 enum err
-engine_owner_changes(struct engine *g, const struct engine_job *j, const struct job_terms *was,
+engine_owner_changes(struct engine *g, const struct job *j, const struct job_terms *was,
     const struct job_terms *to, struct engine_reservation *r, struct why *why)
 {
 	const struct config *c = shared_take(g->services->config);
@@ -262,7 +262,7 @@ engine_owner_changes(struct engine *g, const struct engine_job *j, const struct 
 	lock_take(&g->lock);
 	if (!e && to->stop.rounds != was->stop.rounds && promised(c, j) > 0) {
 		const struct owned o = sum(g, c, j->owner, r);
-		const uint64_t kept = engine_forecast_kept(c, j, to->stop.rounds);
+		const uint64_t kept = jobs_forecast_kept(c, j, to->stop.rounds);
 		const uint64_t before = promised(c, j),
 			       others = o.kept > before ? o.kept - before : 0;
 		e = bound_kept(c, plus(others, kept), kept, why);
@@ -437,7 +437,7 @@ bool
 engine_is_foreign(struct engine *g, const uint8_t id[16], const uint8_t owner[32])
 {
 	lock_take(&g->lock);
-	const struct engine_job *j = engine_find(g, id);
+	const struct job *j = jobs_find(g, id);
 	bool foreign = j && memcmp(j->owner, owner, sizeof(j->owner)) != 0;
 	lock_release(&g->lock);
 	return foreign;
@@ -457,7 +457,7 @@ engine_owner_find(
     struct engine *g, const struct engine_document *document, const uint8_t id[16], struct why *why)
 {
 	lock_take(&g->lock);
-	const struct engine_job *j = engine_find(g, id);
+	const struct job *j = jobs_find(g, id);
 	bool foreign = j && document->bounded &&
 	    memcmp(j->owner, document->owner, sizeof(document->owner)) != 0;
 	lock_release(&g->lock);

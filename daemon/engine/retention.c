@@ -27,9 +27,9 @@ holds_model(struct engine *g, const uint8_t model[32])
 {
 	unsigned seen = 0;
 
-	for (struct engine_job *j = g->jobs; j; j = engine_next(g, j, &seen))
+	for (struct job *j = g->jobs; j; j = jobs_next(g, j, &seen))
 		if (memcmp(j->row.base, model, 32) == 0 || memcmp(j->model, model, 32) == 0 ||
-		    engine_schedule_holds_model(j, model) || engine_late_holds(j, model) ||
+		    jobs_guard_holds_model(j, model) || jobs_late_holds(j, model) ||
 		    (j->work && j->work->central.open &&
 			memcmp(j->work->central.model, model, 32) == 0))
 			return true;
@@ -42,10 +42,10 @@ lets_go(struct engine *g, const struct store_model *m)
 	const struct config *c = shared_take(g->services->config);
 
 	lock_take(&g->lock);
-	const struct engine_job *j = engine_find(g, m->job);
+	const struct job *j = jobs_find(g, m->job);
 	struct keep_spec k = {0, 0, 0};
 	if (j)
-		k = engine_forecast_keep(c, j);
+		k = jobs_forecast_keep(c, j);
 	bool goes = j && !j->aside && m->round > 0 && m->round + k.last <= j->rounds_committed &&
 	    !(k.every > 0 && m->round % k.every == 0) && !holds_model(g, m->id);
 	lock_release(&g->lock);
@@ -89,8 +89,7 @@ remove_one(struct store_db *db, void *arg, struct why *why)
 	enum err e = store_model_get(db, m->id, &row);
 	if (e != ERR_NOTFOUND)
 		return e;
-	return lets_go(o->engine, m) ? models_delete(o->files, m->id)
-					    : store_model_put(db, m);
+	return lets_go(o->engine, m) ? models_delete(o->files, m->id) : store_model_put(db, m);
 }
 
 /* Of which job each is says the log at debug: one line a round is enough. */
@@ -125,7 +124,7 @@ remove_batch(const struct services *s, struct old_models *o)
 		tell(o);
 	/* A stop waits for these few: no file is left without its row. */
 	for (o->at = 0; o->at < o->count && !e; o->at++) {
-		engine_steps_gone(s->engine, o->models[o->at].job, o->models[o->at].id);
+		jobs_difference_gone(s->engine, o->models[o->at].job, o->models[o->at].id);
 		e = store_write(s->store, remove_one, o, NULL);
 	}
 	return e;
@@ -166,10 +165,10 @@ engine_uses_state(struct engine *g, const uint8_t hash[32])
 	unsigned seen = 0;
 
 	lock_take(&g->lock);
-	for (struct engine_job *j = g->jobs; j && !used; j = engine_next(g, j, &seen))
+	for (struct job *j = g->jobs; j && !used; j = jobs_next(g, j, &seen))
 		used = states_job_lives(j->state) &&
 		    (memcmp(j->row.optimizer_state, hash, 32) == 0 ||
-			engine_schedule_holds_state(j, hash));
+			jobs_guard_holds_state(j, hash));
 	lock_release(&g->lock);
 	return used;
 }

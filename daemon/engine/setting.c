@@ -13,7 +13,7 @@
 
 struct setting {
 	struct engine *g;
-	struct engine_job *job; /* in use, so that it stays */
+	struct job *job; /* in use, so that it stays */
 	const struct engine_terms_change *asked;
 	struct override_set overrides; /* after it */
 	uint64_t
@@ -85,7 +85,7 @@ write_setting(struct store_db *db, void *arg, struct why *why)
 
 	enum err e = refuse_ended(db, job, why);
 	if (!e)
-		e = engine_terms_overrides(db, job, &s->overrides, why);
+		e = terms_overrides(db, job, &s->overrides, why);
 	if (e)
 		return e;
 	override_merge(&s->overrides, s->asked->change);
@@ -102,13 +102,13 @@ static void
 take_setting(void *arg)
 {
 	struct setting *s = arg;
-	struct engine_job *j = s->job;
+	struct job *j = s->job;
 
 	lock_take(&s->g->lock);
 	if (j->work && states_job_lives(j->state)) {
 		j->reports = s->reports;
-		engine_terms_take(s->g, j, &s->overrides);
-		engine_step(s->g, j, ROUND_TICK, 0);
+		terms_take(s->g, j, &s->overrides);
+		rounds_step(s->g, j, ROUND_TICK, 0);
 	}
 	engine_owner_end(s->g, &s->reservation);
 	log_event(LOG_LEVEL_INFO, "job.set", LOG_S("job", j->hex), LOG_S("name", j->name));
@@ -124,7 +124,7 @@ begin_setting(struct setting *s, const uint8_t id[16], struct job_terms *was, st
 	enum err e = ERR_NOTFOUND;
 
 	lock_take(&s->g->lock);
-	struct engine_job *j = engine_find(s->g, id);
+	struct job *j = jobs_find(s->g, id);
 	if (j && (!j->work || !states_job_lives(j->state)))
 		e = err_set(why, ERR_STATE, "the job is %s", states_job_name(j->state));
 	else if (j) {
@@ -148,7 +148,7 @@ end_setting(struct setting *s)
 	lock_take(&s->g->lock);
 	s->job->users--;
 	s->job->readers--;
-	engine_job_shrink(s->g, s->job);
+	jobs_shrink(s->g, s->job);
 	engine_owner_end(s->g, &s->reservation);
 	lock_release(&s->g->lock);
 }
@@ -180,7 +180,7 @@ engine_set(
 		return e;
 	e = override_check(c->change, &s.job->work->spec, why);
 	if (!e)
-		e = engine_rule_takes(&s.job->work->spec, &to.round, why);
+		e = terms_rule_takes(&s.job->work->spec, &to.round, why);
 	if (!e && c->bounded)
 		e = engine_owner_changes(g, s.job, &was, &to, &s.reservation, why);
 	if (!e && !s.same)

@@ -21,7 +21,7 @@
 struct submission {
 	const struct services *services;
 	struct engine *g;
-	struct engine_job *made;
+	struct job *made;
 	struct engine_reservation *reservation;
 	const char *by;
 	const struct engine_spending *spending;
@@ -84,7 +84,7 @@ write_submission(struct store_db *db, void *arg, struct why *why)
 	enum err e = engine_owner_deleted(db, s->job.id, s->job.owner, why);
 	if (!e)
 		e = store_job_insert(db, &s->job);
-	e = e ? e : engine_terms_put_stamp(db, s->made);
+	e = e ? e : terms_put_stamp(db, s->made);
 	FAULT("job.row");
 	if (!e)
 		e = pin_init(db, &s->made->work->spec.recipe, s->job.owner, why);
@@ -105,25 +105,25 @@ begin_submitted(void *arg)
 {
 	const struct submission *s = arg;
 	struct engine *g = s->g;
-	struct engine_job *j = s->made;
+	struct job *j = s->made;
 
 	j->row = s->first;
-	engine_late_open(j, NULL);
+	jobs_late_open(j, NULL);
 	j->created_at = s->job.created_at;
 	memcpy(j->model, s->model.id, sizeof(j->model));
 	j->state = s->job.state;
 	FAULT("job.committed");
 	lock_take(&g->lock);
 	g->report.jobs[j->state]++;
-	engine_job_link(g, j);
+	jobs_link(g, j);
 	engine_owner_end(g, s->reservation);
-	engine_begin_open(g, j);
+	rounds_begin_open(g, j);
 	lock_release(&g->lock);
 	FAULT("job.begun");
 }
 
 static enum err
-check_evaluation(const struct services *s, const struct engine_job *j, struct why *why)
+check_evaluation(const struct services *s, const struct job *j, struct why *why)
 {
 	if (j->work->spec.recipe.evaluate_by != EVALUATE_COORDINATOR)
 		return ERR_OK;
@@ -137,7 +137,7 @@ check_evaluation(const struct services *s, const struct engine_job *j, struct wh
 
 /* A pattern that fits nothing was meant for something. */
 static enum err
-check_patterns(const struct engine_job *j, struct why *why)
+check_patterns(const struct job *j, struct why *why)
 {
 	const struct recipe *r = &j->work->spec.recipe;
 	const struct tensor_rule *unused =
@@ -155,7 +155,7 @@ check_aggregate(const struct job_spec *spec, struct why *why)
 {
 	const struct aggregate_spec *a = &spec->aggregate;
 
-	enum err e = engine_rule_takes(spec, &spec->round, why);
+	enum err e = terms_rule_takes(spec, &spec->round, why);
 	if (e)
 		return e;
 	if (!server_opt_find(a->optimizer))
@@ -167,10 +167,10 @@ check_aggregate(const struct job_spec *spec, struct why *why)
 
 /* A round that can never be in the spool whole would be abandoned again and again. */
 static enum err
-check_quota(const struct services *s, const struct engine_job *j, struct why *why)
+check_quota(const struct services *s, const struct job *j, struct why *why)
 {
 	uint64_t quota = s->fixed->spool_quota;
-	uint64_t one = engine_variate_payload(j);
+	uint64_t one = sizes_payload(j);
 
 	one = one > MANIFEST_PAYLOAD_MAX ? UINT64_MAX : spoolfile_bytes(one);
 	if (j->work->spec.only_evaluates || quota == 0 || one <= quota / j->work->spec.round.goal)
@@ -193,7 +193,7 @@ is_init(const struct recipe *r, const uint8_t model[32])
 static enum err
 write_out(struct submission *s, struct why *why)
 {
-	const struct engine_job *j = s->made;
+	const struct job *j = s->made;
 	uint64_t parameters = j->parameters;
 	char name[sizeof(j->name)], hex[sizeof(j->hex)];
 
@@ -209,8 +209,7 @@ write_out(struct submission *s, struct why *why)
 
 /* Everything about a new job that can be wrong. Writes nothing. */
 static enum err
-check(struct engine *g, struct engine_job *j, bool bounded, struct engine_reservation *r,
-    struct why *why)
+check(struct engine *g, struct job *j, bool bounded, struct engine_reservation *r, struct why *why)
 {
 	FAULT("job.checked");
 	enum err e = check_aggregate(&j->work->spec, why);
@@ -219,13 +218,13 @@ check(struct engine *g, struct engine_job *j, bool bounded, struct engine_reserv
 	if (!e)
 		e = check_evaluation(g->services, j, why);
 	if (!e)
-		e = engine_first_table(g->services, j, why);
+		e = jobs_first_table(g->services, j, why);
 	if (!e)
 		e = check_patterns(j, why);
 	if (!e)
 		e = check_quota(g->services, j, why);
 	if (!e)
-		e = engine_cost_check(g->services, j->work, why);
+		e = sizes_check_fold(g->services, j->work, why);
 	if (!e)
 		e = engine_owner_takes(g, j, bounded, r, why);
 	return e == ERR_NOTFOUND ? no_init(why) : e;
@@ -233,7 +232,7 @@ check(struct engine *g, struct engine_job *j, bool bounded, struct engine_reserv
 
 /* On success it is durable, in the list, and its first round is open. */
 static enum err
-begin(struct engine *g, struct engine_job *j, const struct engine_document *document,
+begin(struct engine *g, struct job *j, const struct engine_document *document,
     struct engine_reservation *r, struct why *why)
 {
 	uint8_t model[32];
@@ -249,12 +248,12 @@ begin(struct engine *g, struct engine_job *j, const struct engine_document *docu
 		.created_at = age_latest(g->services->age),
 		.ended_at = NAN}};
 
-	enum err e = engine_first_model(g->services, j, model, why);
+	enum err e = jobs_first_model(g->services, j, model, why);
 	if (e)
 		return e == ERR_NOTFOUND ? no_init(why) : e;
 	memcpy(s.job.id, j->id, 16);
 	memcpy(s.job.owner, j->owner, sizeof(s.job.owner));
-	engine_open_row(&s.first, j, 1, model);
+	job_open_row(&s.first, j, 1, model);
 	s.model = (struct store_model){.bytes = j->model_bytes, .created_at = s.job.created_at};
 	memcpy(s.model.id, model, 32);
 	memcpy(s.model.job, j->id, 16);
@@ -262,7 +261,7 @@ begin(struct engine *g, struct engine_job *j, const struct engine_document *docu
 	engine_owner_settle(g, r);
 	e = write_out(&s, why);
 	if (e && !is_init(&j->work->spec.recipe, model))
-		engine_drop_leftover(g->services, model);
+		jobs_drop_leftover(g->services, model);
 	return e;
 }
 
@@ -280,17 +279,17 @@ not_deleted(struct store_db *db, void *arg, struct why *why)
 
 /* One that came to nothing. */
 static void
-discard(struct engine *g, struct engine_job *j, struct engine_reservation *r)
+discard(struct engine *g, struct job *j, struct engine_reservation *r)
 {
 	engine_owner_release(g, r);
-	engine_job_free(j);
+	job_free(j);
 }
 
 /* Of a document that may become a job of this id: checked, in no list, without a model. NULL: it is a job already. ERR_EXISTS: of
  * another owner. */
 static enum err
 make(struct engine *g, const struct engine_document *document, const uint8_t id[16],
-    struct engine_reservation *r, struct engine_job **out, struct why *why)
+    struct engine_reservation *r, struct job **out, struct why *why)
 {
 	*out = NULL;
 	*r = (struct engine_reservation){.asks = document->tried};
@@ -302,9 +301,9 @@ make(struct engine *g, const struct engine_document *document, const uint8_t id[
 		e = store_read(
 		    g->services->store, not_deleted, &(struct claim){id, document->owner}, why);
 	if (!e)
-		e = engine_job_new(out, id, document->text, document->len, why);
+		e = jobs_read(out, id, document->text, document->len, why);
 	if (!e) {
-		engine_terms_stamp(*out);
+		terms_stamp(*out);
 		memcpy((*out)->owner, document->owner, sizeof((*out)->owner));
 		e = check(g, *out, document->bounded, r, why);
 	}
@@ -332,14 +331,14 @@ engine_submit(struct engine *g, const struct engine_document *document, uint8_t 
 {
 	struct engine_reservation r;
 	uint8_t digest[HASH_LEN];
-	struct engine_job *j;
+	struct job *j;
 
 	hash_sha256(digest, document->text, document->len);
 	memcpy(id, digest, 16);
 	*created = false;
 	enum err e = make(g, document, id, &r, &j, why);
 	if (e || !j) {
-		engine_job_free(j);
+		job_free(j);
 		return e;
 	}
 	e = begin(g, j, document, &r, why);
@@ -356,7 +355,7 @@ engine_submit(struct engine *g, const struct engine_document *document, uint8_t 
 }
 
 static void
-forecast_new(struct engine *g, const struct engine_job *j, struct engine_trial *out)
+forecast_new(struct engine *g, const struct job *j, struct engine_trial *out)
 {
 	const struct config *c = shared_take(g->services->config);
 
@@ -364,9 +363,9 @@ forecast_new(struct engine *g, const struct engine_job *j, struct engine_trial *
 	memcpy(out->job.name, j->name, sizeof(out->job.name));
 	out->job.model_bytes = j->model_bytes;
 	out->job.parameters = j->parameters;
-	out->job.forecast = engine_forecast(c, j);
+	out->job.forecast = jobs_forecast(c, j);
 	shared_give(g->services->config, c);
-	engine_reach_of(g, j, &out->reach);
+	jobs_reach(g, j, &out->reach);
 }
 
 enum err
@@ -376,7 +375,7 @@ engine_try(struct engine *g, const struct engine_document *document, struct engi
 	struct engine_document tried = *document;
 	struct engine_reservation r;
 	uint8_t digest[HASH_LEN];
-	struct engine_job *j;
+	struct job *j;
 
 	tried.tried = true;
 	*out = (struct engine_trial){.exists = false};

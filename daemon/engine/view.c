@@ -12,12 +12,12 @@
 /* Copying, under the lock: no allocation, and nothing that grows. */
 
 static struct open_view
-view_open(const struct engine_job *j, uint64_t now_ms)
+view_open(const struct job *j, uint64_t now_ms)
 {
 	return (struct open_view){
 	    .state = j->work->central.open ? "evaluating" : round_state_name(&j->round),
 	    .is_central = j->work->central.open,
-	    .evaluates = engine_evaluates(j),
+	    .evaluates = job_evaluates(j),
 	    .reports = j->round.accepted,
 	    .invited = j->round.invited,
 	    .goal = j->work->terms.round.goal,
@@ -37,7 +37,7 @@ view_open(const struct engine_job *j, uint64_t now_ms)
 }
 
 static void
-view_job(struct engine *g, const struct engine_job *j, const uint8_t *device, struct job_view *v)
+view_job(struct engine *g, const struct job *j, const uint8_t *device, struct job_view *v)
 {
 	bool is_open = j->work && j->round.state != ROUND_ENDED;
 
@@ -74,7 +74,7 @@ view_job(struct engine *g, const struct engine_job *j, const uint8_t *device, st
 	if (is_open) {
 		v->open = view_open(j, clock_ms());
 		const struct config *c = shared_take(g->services->config);
-		v->forecast = engine_forecast(c, j);
+		v->forecast = jobs_forecast(c, j);
 		shared_give(g->services->config, c);
 	}
 	v->monitor = j->monitor;
@@ -82,20 +82,19 @@ view_job(struct engine *g, const struct engine_job *j, const uint8_t *device, st
 	if (v->has_best)
 		v->best = j->best.points[0];
 	if (v->is_guarded)
-		v->guard = j->work ? engine_view_guard(j) : j->guard;
+		v->guard = j->work ? jobs_guard_view(j) : j->guard;
 }
 
 /* A list for a device has what may still give it work: to say more of the others, each document would have to be read. */
 static bool
-is_listed(struct engine *g, const struct engine_job *j, const uint8_t *device)
+is_listed(struct engine *g, const struct job *j, const uint8_t *device)
 {
-	return !j->gone &&
-	    (!device || (states_job_lives(j->state) && engine_concerns(g, j, device)));
+	return !j->gone && (!device || (states_job_lives(j->state) && jobs_concerns(g, j, device)));
 }
 
 /* Was it looked at already? */
 static bool
-is_before(const struct engine_job *j, const struct engine_slice *s)
+is_before(const struct job *j, const struct engine_slice *s)
 {
 	if (!s->begun || j->priority < s->priority)
 		return false;
@@ -103,10 +102,10 @@ is_before(const struct engine_job *j, const struct engine_slice *s)
 }
 
 /* Where the walk goes on. The job that it came to is mostly there still: of many jobs none is passed by again. Lock held. */
-static struct engine_job *
+static struct job *
 behind(struct engine *g, const struct engine_slice *s)
 {
-	struct engine_job *j = s->begun ? engine_find(g, s->id) : NULL;
+	struct job *j = s->begun ? jobs_find(g, s->id) : NULL;
 
 	if (j)
 		return j->next;
@@ -120,7 +119,7 @@ engine_jobs(struct engine *g, struct engine_slice *s)
 {
 	s->count = s->looked = 0;
 	lock_take(&g->lock);
-	struct engine_job *j = behind(g, s);
+	struct job *j = behind(g, s);
 	for (; j && s->looked < ENGINE_SLICE; j = j->next) {
 		if (is_listed(g, j, s->device))
 			view_job(g, j, s->device, &s->jobs[s->count++]);
@@ -138,21 +137,21 @@ bool
 engine_job(struct engine *g, const uint8_t id[16], const uint8_t *device, struct job_view *out)
 {
 	lock_take(&g->lock);
-	const struct engine_job *j = engine_find(g, id);
+	const struct job *j = jobs_find(g, id);
 	bool is_past = j && device && !j->work;
-	bool seen = j && (is_past || !device || engine_concerns(g, j, device));
+	bool seen = j && (is_past || !device || jobs_concerns(g, j, device));
 	if (seen)
 		view_job(g, j, device, out);
 	out->read_bytes = 0;
 	lock_release(&g->lock);
-	return is_past ? engine_past_selects(g, id, device, &out->read_bytes) : seen;
+	return is_past ? jobs_past_selects(g, id, device, &out->read_bytes) : seen;
 }
 
 bool
 engine_reach(struct engine *g, const uint8_t id[16], struct engine_reach *out)
 {
 	lock_take(&g->lock);
-	struct engine_job *j = engine_find(g, id);
+	struct job *j = jobs_find(g, id);
 	bool lives = j && states_job_lives(j->state);
 	if (lives) {
 		j->users++;
@@ -161,11 +160,11 @@ engine_reach(struct engine *g, const uint8_t id[16], struct engine_reach *out)
 	lock_release(&g->lock);
 	if (!lives)
 		return false;
-	engine_reach_of(g, j, out);
+	jobs_reach(g, j, out);
 	lock_take(&g->lock);
 	j->users--;
 	j->readers--;
-	engine_job_shrink(g, j);
+	jobs_shrink(g, j);
 	lock_release(&g->lock);
 	return true;
 }
@@ -173,7 +172,7 @@ engine_reach(struct engine *g, const uint8_t id[16], struct engine_reach *out)
 /* --- who works on a round */
 
 static void
-list_works(const struct engine_job *j, uint64_t now_ms, struct engine_hands *out)
+list_works(const struct job *j, uint64_t now_ms, struct engine_hands *out)
 {
 	for (size_t i = 0; i < j->invite_count && out->working < ENGINE_DEVICES_SHOWN; i++) {
 		const struct invite *v = &j->invites[i];
@@ -186,12 +185,12 @@ list_works(const struct engine_job *j, uint64_t now_ms, struct engine_hands *out
 }
 
 static void
-list_silent(const struct engine_job *j, struct engine_hands *out)
+list_silent(const struct job *j, struct engine_hands *out)
 {
 	const struct engine_work *w = j->work;
 
 	for (size_t i = 0; w->silent_round == j->row.round && i < w->silent_count; i++) {
-		const struct invite *v = engine_find_invite(j, w->silent[i]);
+		const struct invite *v = roster_find(j, w->silent[i]);
 		if (!v || v->state == INVITE_OUT)
 			memcpy(out->silents[out->silent++], w->silent[i], 32);
 	}
@@ -202,7 +201,7 @@ engine_hands(struct engine *g, const uint8_t job[16], struct engine_hands *out)
 {
 	*out = (struct engine_hands){.working = 0};
 	lock_take(&g->lock);
-	const struct engine_job *j = engine_find(g, job);
+	const struct job *j = jobs_find(g, job);
 	if (j && j->work && j->round.state != ROUND_ENDED) {
 		list_works(j, clock_ms(), out);
 		list_silent(j, out);
@@ -214,7 +213,7 @@ void
 engine_fill_open(struct engine *g, struct store_round *r)
 {
 	lock_take(&g->lock);
-	const struct engine_job *j = engine_find(g, r->job);
+	const struct job *j = jobs_find(g, r->job);
 	if (j && j->row.round == r->round && j->round.state != ROUND_ENDED) {
 		r->reports = j->round.accepted;
 		r->invited = j->round.invited;
@@ -236,11 +235,10 @@ struct past_jobs {
 
 /* Lock held. */
 static bool
-may_read(
-    struct engine *g, const struct engine_job *j, const uint8_t device[32], struct past_jobs *past)
+may_read(struct engine *g, const struct job *j, const uint8_t device[32], struct past_jobs *past)
 {
 	if (j->work)
-		return engine_has_invite(j, device) || engine_concerns(g, j, device);
+		return roster_has(j, device) || jobs_concerns(g, j, device);
 	if (!j->gone && past->count < PAST_MAX)
 		memcpy(past->ids[past->count++], j->id, 16);
 	return false;
@@ -254,15 +252,15 @@ engine_may_read(struct engine *g, const uint8_t device[32], const uint8_t model[
 	unsigned seen = 0;
 
 	lock_take(&g->lock);
-	for (struct engine_job *j = g->jobs; j && !may; j = engine_next(g, j, &seen))
+	for (struct job *j = g->jobs; j && !may; j = jobs_next(g, j, &seen))
 		if (memcmp(j->row.base, model, 32) == 0 || memcmp(j->model, model, 32) == 0 ||
-		    engine_late_reads(j, model))
+		    jobs_late_reads(j, model))
 			may = may_read(g, j, device, &past);
 		else
-			may = engine_central_reads(g, j, device, model);
+			may = jobs_evaluator_reads(g, j, device, model);
 	lock_release(&g->lock);
 	for (size_t i = 0; i < past.count && !may; i++)
-		may = engine_past_selects(g, past.ids[i], device, read);
+		may = jobs_past_selects(g, past.ids[i], device, read);
 	return may;
 }
 
@@ -270,11 +268,11 @@ bool
 engine_may_work(struct engine *g, const uint8_t device[32], const uint8_t job[16], uint64_t *read)
 {
 	lock_take(&g->lock);
-	const struct engine_job *j = engine_find(g, job);
+	const struct job *j = jobs_find(g, job);
 	bool is_past = j && !j->work;
-	bool may = j && engine_concerns(g, j, device);
+	bool may = j && jobs_concerns(g, j, device);
 	lock_release(&g->lock);
-	return is_past ? engine_past_selects(g, job, device, read) : may;
+	return is_past ? jobs_past_selects(g, job, device, read) : may;
 }
 
 void
@@ -293,9 +291,9 @@ engine_variate_may_read(struct engine *g, const uint8_t device[32], const uint8_
 	unsigned seen = 0;
 
 	lock_take(&g->lock);
-	for (struct engine_job *j = g->jobs; j && !may; j = engine_next(g, j, &seen))
+	for (struct job *j = g->jobs; j && !may; j = jobs_next(g, j, &seen))
 		may = j->members && memcmp(j->row.optimizer_state, hash, 32) == 0 &&
-		    (engine_has_invite(j, device) || !engine_ineligible(g, j, device));
+		    (roster_has(j, device) || !jobs_ineligible(g, j, device));
 	lock_release(&g->lock);
 	return may;
 }
@@ -307,8 +305,8 @@ engine_variate_holds(struct engine *g, const uint8_t device[32])
 	unsigned seen = 0;
 
 	lock_take(&g->lock);
-	for (struct engine_job *j = g->jobs; j && !holds; j = engine_next(g, j, &seen))
-		holds = engine_variate_counts(j, device);
+	for (struct job *j = g->jobs; j && !holds; j = jobs_next(g, j, &seen))
+		holds = jobs_variate_counts(j, device);
 	lock_release(&g->lock);
 	return holds;
 }

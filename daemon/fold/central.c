@@ -105,7 +105,7 @@ lacks_figure(const struct services *s, struct fold *w)
 {
 	char why[ENGINE_UNMEASURED_MAX];
 
-	engine_central_why(s->engine, w->f, why);
+	tasks_central_why(s->engine, w->f, why);
 	if (w->out.unmeasured[0])
 		snprintf(why, sizeof(why), "%s", w->out.unmeasured);
 	else if (!why[0])
@@ -139,7 +139,7 @@ end(struct central *c, struct waiting *x, enum engine_central_state state)
 		state = CENTRAL_LATE;
 	if (state == CENTRAL_LATE)
 		lacks_figure(c->services, w);
-	engine_central_end(c->services->engine, w->f);
+	tasks_central_end(c->services->engine, w->f);
 	x->v.done(x->v.context, x->v.round);
 	free(x);
 }
@@ -150,7 +150,7 @@ take_ended(struct central *c, enum engine_central_state *state)
 {
 	for (struct waiting **at = &c->head; *at; at = &(*at)->next) {
 		struct waiting *x = *at;
-		*state = engine_central_look(c->services->engine, x->v.w->f);
+		*state = tasks_central_look(c->services->engine, x->v.w->f);
 		if (*state == CENTRAL_WAITS)
 			continue;
 		*at = x->next;
@@ -168,7 +168,7 @@ tell(struct central *c)
 	for (struct waiting *x = c->head; x; x = x->next) {
 		if (now < x->tell_ms)
 			continue;
-		engine_central_tell(c->services->engine, x->v.w->f);
+		tasks_central_tell(c->services->engine, x->v.w->f);
 		x->tell_ms = now + TELL_MS;
 	}
 }
@@ -223,7 +223,7 @@ central_begin(struct central *c, const struct central_wait *v)
 	if (!x)
 		return ERR_NOMEM;
 	x->v = *v;
-	engine_central_begin(c->services->engine, w->f, w->out.row.model, w->out.model_bytes);
+	tasks_central_begin(c->services->engine, w->f, w->out.row.model, w->out.model_bytes);
 	pthread_mutex_lock(&c->lock);
 	x->next = c->head;
 	c->head = x;

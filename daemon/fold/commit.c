@@ -37,7 +37,7 @@ end_job(struct store_db *db, const struct fold *w, struct why *why)
 	    w->f->job_id, w->out.after.job_state, w->out.after.job_reason, NULL};
 	enum job_state was;
 
-	return engine_change_state(db, w->services, &change, &was, why);
+	return jobs_change_state(db, w->services, &change, &was, why);
 }
 
 /* If another job's old model of the same bytes was removed at this moment, the round is folded again. */

@@ -62,7 +62,7 @@ stop(void *context, uint64_t done, uint64_t planned)
 		return false;
 	atomic_store(&p->look_ms, now + LOOK_MS);
 	FAULT("evaluate.batch");
-	if (!engine_job_lives(p->evaluator->services->engine, p->v.f->job))
+	if (!jobs_lives(p->evaluator->services->engine, p->v.f->job))
 		atomic_store(&p->over, true);
 	return atomic_load(&p->over);
 }

@@ -140,7 +140,7 @@ open_all(struct fold *w, struct why *why)
 			continue;
 		if (in->e == ERR_CLOSED)
 			return err_set(why, in->e, "the coordinator stops");
-		if (!engine_job_lives(w->services->engine, w->f->job))
+		if (!jobs_lives(w->services->engine, w->f->job))
 			return err_set(why, in->e, "the job was stopped");
 		w->lack.kind = LACKS_DELTA;
 		memcpy(w->lack.id, in->task, sizeof(in->task));

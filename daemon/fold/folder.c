@@ -127,7 +127,7 @@ committed(void *arg)
 	struct fold *w = arg;
 
 	FAULT("commit.done");
-	engine_folded(w->services->engine, w->f, &w->out);
+	rounds_folded(w->services->engine, w->f, &w->out);
 }
 
 /* The new model in memory, or none if it is not finite. */
@@ -163,7 +163,7 @@ commit_round(struct queued *q, struct why *why)
 	FAULT("fold.model");
 	commit_fill(w);
 	w->out.fold_seconds = histogram_now() - w->began;
-	e = engine_plan(w->services->engine, w->f, &w->out, why);
+	e = rounds_plan(w->services->engine, w->f, &w->out, why);
 	FAULT("fold.evaluated");
 	return e ? e : store_write_then(w->services->store, commit_work, committed, w, why);
 }
@@ -177,7 +177,7 @@ drop_files(const struct queued *q)
 
 	if (!q->files.kept)
 		return;
-	engine_drop_leftover(s, w->out.row.model);
+	jobs_drop_leftover(s, w->out.row.model);
 	if (!engine_uses_state(s->engine, w->out.row.optimizer_state))
 		(void)!models_state_delete(s->models, w->out.row.optimizer_state);
 }
@@ -217,7 +217,7 @@ commit_or_fail(struct folder *d, struct queued *q, enum err e, struct why *why)
 		return;
 	if (!why->text[0])
 		err_set(why, e, "%s", err_name(e));
-	engine_fold_failed(g, &q->f, &q->w.lack, e, why);
+	rounds_fold_failed(g, &q->f, &q->w.lack, e, why);
 }
 
 /* A round that is folded, or could not be. */
@@ -229,7 +229,7 @@ end_round(struct folder *d, struct queued *q, enum err e, struct why *why)
 	commit_or_fail(d, q, e, why);
 	round_files_drop(&q->files);
 	give_back(d, q);
-	engine_fold_end(d->services->engine, &q->f);
+	rounds_fold_end(d->services->engine, &q->f);
 	free(q);
 }
 

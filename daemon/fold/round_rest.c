@@ -71,7 +71,7 @@ forget_stopped(const struct services *s)
 	uint8_t hash[32];
 	enum err e = ERR_OK;
 
-	while (!e && engine_forgotten_state(s->engine, hash))
+	while (!e && rounds_forgotten_state(s->engine, hash))
 		if (!engine_uses_state(s->engine, hash))
 			e = models_state_delete(s->models, hash);
 	return e;

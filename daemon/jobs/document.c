@@ -7,7 +7,7 @@
 /* What its document makes of a job. */
 
 static enum err
-read_document(struct engine_job *j, const char *text, size_t len, struct why *why)
+read_document(struct job *j, const char *text, size_t len, struct why *why)
 {
 	struct engine_work *w = j->work;
 
@@ -28,24 +28,23 @@ read_document(struct engine_job *j, const char *text, size_t len, struct why *wh
 	override_terms(&w->terms, &w->spec, &w->overrides);
 	j->member.priority = w->terms.priority;
 	j->member.share = w->terms.share;
-	const struct round_policy policy = engine_terms_policy(j, w->spec.only_evaluates);
+	const struct round_policy policy = terms_policy(j, w->spec.only_evaluates);
 	round_init(&j->round, &policy, 0);
-	enum err late = engine_late_init(j);
-	return late ? late : engine_variate_init(j);
+	enum err late = jobs_late_init(j);
+	return late ? late : jobs_variate_init(j);
 }
 
 enum err
-engine_job_new(
-    struct engine_job **out, const uint8_t id[16], const char *text, size_t len, struct why *why)
+jobs_read(struct job **out, const uint8_t id[16], const char *text, size_t len, struct why *why)
 {
-	struct engine_job *j = engine_job_blank(id);
+	struct job *j = job_blank(id);
 
 	if (j)
 		j->work = calloc(1, sizeof(*j->work));
 	enum err e =
 	    j && j->work ? read_document(j, text, len, why) : err_set(why, ERR_NOMEM, "no memory");
 	if (e)
-		engine_job_free(j);
+		job_free(j);
 	else
 		*out = j;
 	return e;

@@ -1,9 +1,9 @@
 #include <string.h>
 
 #include "buf.h"
-#include "job_struct.h"
 #include "fault.h"
 #include "hex.h"
+#include "job_struct.h"
 #include "measure.h"
 #include "modelfile.h"
 #include "models.h"
@@ -36,7 +36,7 @@ plan_net(const struct services *s, const struct recipe *r, struct net **out, str
 
 /* Of the file that is made for the job: drawn, or arranged from another. */
 static enum err
-make_head(struct buf *head, const struct engine_job *j, const struct tensor_table *table)
+make_head(struct buf *head, const struct job *j, const struct tensor_table *table)
 {
 	const char *init = j->work->spec.recipe.init;
 	struct modelfile_meta meta = {.round = 0};
@@ -75,7 +75,7 @@ write_weights(struct making *m, const struct net *net, uint64_t seed, const stru
 
 /* Piece by piece, in the memory of one. */
 static enum err
-write_net(const struct services *s, const struct engine_job *j, const struct net *net,
+write_net(const struct services *s, const struct job *j, const struct net *net,
     const struct models_map *from, uint8_t id[32], struct why *why)
 {
 	struct making m = {.file = NULL, .why = why};
@@ -100,7 +100,7 @@ write_net(const struct services *s, const struct engine_job *j, const struct net
 
 /* The model of round 0, drawn from the seed. */
 static enum err
-draw_model(const struct services *s, const struct engine_job *j, uint8_t id[32], struct why *why)
+draw_model(const struct services *s, const struct job *j, uint8_t id[32], struct why *why)
 {
 	struct net *net = NULL;
 
@@ -149,7 +149,7 @@ check_fit(const struct net *net, const struct models_map *from, struct why *why)
 
 /* The uploaded model as it is, or written anew in the layers' order, which that of a delta's elements follows. What it lacks is drawn. */
 static enum err
-arrange_model(const struct services *s, const struct engine_job *j, const struct models_map *from,
+arrange_model(const struct services *s, const struct job *j, const struct models_map *from,
     uint8_t id[32], struct why *why)
 {
 	struct net *net = NULL;
@@ -166,7 +166,7 @@ arrange_model(const struct services *s, const struct engine_job *j, const struct
 }
 
 static enum err
-take_model(const struct services *s, const struct engine_job *j, uint8_t id[32], struct why *why)
+take_model(const struct services *s, const struct job *j, uint8_t id[32], struct why *why)
 {
 	const struct recipe *r = &j->work->spec.recipe;
 	struct models_map *map = NULL;
@@ -187,7 +187,7 @@ take_model(const struct services *s, const struct engine_job *j, uint8_t id[32],
 
 /* The model of round 0: drawn, or the uploaded one. A restart finds it by what round 1 started from. */
 enum err
-engine_first_model(const struct services *s, struct engine_job *j, uint8_t id[32], struct why *why)
+jobs_first_model(const struct services *s, struct job *j, uint8_t id[32], struct why *why)
 {
 	return j->work->spec.recipe.init[0] ? take_model(s, j, id, why) : draw_model(s, j, id, why);
 }
@@ -210,7 +210,7 @@ drop_leftover(struct store_db *db, void *arg, struct why *why)
 }
 
 void
-engine_drop_leftover(const struct services *s, const uint8_t model[32])
+jobs_drop_leftover(const struct services *s, const uint8_t model[32])
 {
 	struct leftover l = {s, model};
 
@@ -220,7 +220,7 @@ engine_drop_leftover(const struct services *s, const uint8_t model[32])
 /* --- its table */
 
 static enum err
-take_roles(struct engine_job *j, bool submitted, struct why *why)
+take_roles(struct job *j, bool submitted, struct why *why)
 {
 	const struct recipe *r = &j->work->spec.recipe;
 	enum err e = ERR_OK;
@@ -233,12 +233,12 @@ take_roles(struct engine_job *j, bool submitted, struct why *why)
 		e = err_set(why, ERR_INVALID, "the model has no tensor to train");
 	j->parameters = j->work->table.elements;
 	if (!e)
-		engine_cost_note(j->work);
+		sizes_note_fold(j->work);
 	return e;
 }
 
 static enum err
-count_bytes(struct engine_job *j, const struct tensor_table *table, struct why *why)
+count_bytes(struct job *j, const struct tensor_table *table, struct why *why)
 {
 	struct buf head;
 	enum err e = make_head(&head, j, table);
@@ -251,7 +251,7 @@ count_bytes(struct engine_job *j, const struct tensor_table *table, struct why *
 /* from: the uploaded model; NULL: it will be drawn. */
 static enum err
 describe_layers(
-    const struct services *s, struct engine_job *j, const struct models_map *from, struct why *why)
+    const struct services *s, struct job *j, const struct models_map *from, struct why *why)
 {
 	struct net *net = NULL;
 
@@ -274,7 +274,7 @@ describe_layers(
 }
 
 static enum err
-describe_init(const struct services *s, struct engine_job *j, struct why *why)
+describe_init(const struct services *s, struct job *j, struct why *why)
 {
 	const struct recipe *r = &j->work->spec.recipe;
 	struct models_map *map = NULL;
@@ -298,7 +298,7 @@ describe_init(const struct services *s, struct engine_job *j, struct why *why)
 /* The uploaded model's numbers, where they are not carried unchanged: no round could mend them. A tensor of the file may have another name
  * than the job's, of a layer that shares it; its own says its role then. */
 static enum err
-check_numbers(const struct services *s, const struct engine_job *j, struct why *why)
+check_numbers(const struct services *s, const struct job *j, struct why *why)
 {
 	const struct recipe *r = &j->work->spec.recipe;
 	struct models_map *map = NULL;
@@ -323,7 +323,7 @@ check_numbers(const struct services *s, const struct engine_job *j, struct why *
 }
 
 enum err
-engine_first_table(const struct services *s, struct engine_job *j, struct why *why)
+jobs_first_table(const struct services *s, struct job *j, struct why *why)
 {
 	enum err e = j->work->spec.recipe.init[0] ? describe_init(s, j, why)
 						  : describe_layers(s, j, NULL, why);
@@ -335,8 +335,7 @@ engine_first_table(const struct services *s, struct engine_job *j, struct why *w
 
 /* Reads the base model's table and assigns the job's roles. */
 enum err
-engine_take_table(
-    const struct services *s, struct engine_job *j, const uint8_t model[32], struct why *why)
+jobs_take_table(const struct services *s, struct job *j, const uint8_t model[32], struct why *why)
 {
 	const struct recipe *r = &j->work->spec.recipe;
 	struct models_map *map = NULL;

@@ -7,7 +7,7 @@
 #include "services.h"
 
 struct keep_spec
-engine_forecast_keep(const struct config *c, const struct engine_job *j)
+jobs_forecast_keep(const struct config *c, const struct job *j)
 {
 	struct keep_spec k = j->keep;
 
@@ -19,24 +19,24 @@ engine_forecast_keep(const struct config *c, const struct engine_job *j)
 }
 
 uint64_t
-engine_forecast_kept(const struct config *c, const struct engine_job *j, uint64_t rounds)
+jobs_forecast_kept(const struct config *c, const struct job *j, uint64_t rounds)
 {
-	const struct keep_spec k = engine_forecast_keep(c, j);
+	const struct keep_spec k = jobs_forecast_keep(c, j);
 
 	return forecast_kept(&k, j->model_bytes, rounds);
 }
 
 struct job_forecast
-engine_forecast(const struct config *c, const struct engine_job *j)
+jobs_forecast(const struct config *c, const struct job *j)
 {
 	const struct engine_work *w = j->work;
 
 	return forecast_job(&(struct forecast_job){.spec = &w->spec,
-	    .keep = engine_forecast_keep(c, j),
+	    .keep = jobs_forecast_keep(c, j),
 	    .elements = w->table.elements,
 	    .model_bytes = j->model_bytes,
-	    .payload_bytes = engine_variate_payload(j),
-	    .state_bytes = engine_variate_state_bytes(j),
+	    .payload_bytes = sizes_payload(j),
+	    .state_bytes = sizes_state(j),
 	    .rounds = w->terms.stop.rounds,
 	    .committed = j->rounds_committed,
 	    .accepted = j->round.accepted,
@@ -62,8 +62,7 @@ look_at(void *ctx, const struct registry_view *v)
 	struct standing_offer offer;
 
 	if ((v->row.state != DEVICE_ACTIVE && v->row.state != DEVICE_SUSPENDED) ||
-	    strcmp(v->row.role, "device") != 0 ||
-	    !engine_central_evaluator(l->g, l->spec, v->row.id))
+	    strcmp(v->row.role, "device") != 0 || !jobs_evaluator(l->g, l->spec, v->row.id))
 		return ERR_OK;
 	if (out->devices + out->suspended == 0)
 		snprintf(out->first, sizeof(out->first), "%s", v->row.name);
@@ -77,7 +76,7 @@ look_at(void *ctx, const struct registry_view *v)
 }
 
 void
-engine_central_count(struct engine *g, const struct job_spec *spec, struct engine_evaluators *out)
+jobs_evaluators(struct engine *g, const struct job_spec *spec, struct engine_evaluators *out)
 {
 	struct look l = {g, spec, out};
 
@@ -98,7 +97,7 @@ engine_central_count(struct engine *g, const struct job_spec *spec, struct engin
 }
 
 bool
-engine_central_missing(char out[ENGINE_UNMEASURED_MAX], const struct engine_evaluators *e)
+jobs_evaluator_missing(char out[ENGINE_UNMEASURED_MAX], const struct engine_evaluators *e)
 {
 	const size_t room = ENGINE_UNMEASURED_MAX;
 
@@ -121,7 +120,7 @@ engine_central_missing(char out[ENGINE_UNMEASURED_MAX], const struct engine_eval
 
 struct reach {
 	struct engine *g;
-	const struct engine_job *job; /* what is looked at of it does not change */
+	const struct job *job; /* what is looked at of it does not change */
 	struct engine_reach *out;
 };
 
@@ -132,7 +131,7 @@ reach_device(void *ctx, const struct registry_view *v)
 	struct standing_offer offer;
 
 	if ((v->row.state != DEVICE_ACTIVE && v->row.state != DEVICE_SUSPENDED) ||
-	    strcmp(v->row.role, "device") != 0 || engine_ineligible(r->g, r->job, v->row.id))
+	    strcmp(v->row.role, "device") != 0 || jobs_ineligible(r->g, r->job, v->row.id))
 		return ERR_OK;
 	r->out->suspended += v->row.state == DEVICE_SUSPENDED;
 	r->out->devices += v->row.state == DEVICE_ACTIVE;
@@ -156,7 +155,7 @@ reach_device(void *ctx, const struct registry_view *v)
 }
 
 void
-engine_reach_of(struct engine *g, const struct engine_job *j, struct engine_reach *out)
+jobs_reach(struct engine *g, const struct job *j, struct engine_reach *out)
 {
 	struct reach r = {g, j, out};
 
@@ -165,7 +164,7 @@ engine_reach_of(struct engine *g, const struct engine_job *j, struct engine_reac
 	    .data.min_examples = recipe_min_examples(&j->work->spec.recipe, j->only_evaluates)};
 	memcpy(out->data.name, j->work->spec.recipe.data.name, sizeof(out->data.name));
 	memcpy(out->trainer, j->work->spec.recipe.trainer, sizeof(out->trainer));
-	engine_central_count(g, &j->work->spec, &out->evaluators);
+	jobs_evaluators(g, &j->work->spec, &out->evaluators);
 	out->warning = recipe_warning(&j->work->spec.recipe);
 	(void)!registry_each(g->services->registry, NULL, reach_device, &r);
 }

@@ -6,15 +6,15 @@
 #include "services.h"
 
 bool
-engine_schedule_blames(const struct engine_job *j, const struct invite *v, enum abort_reason reason)
+jobs_guard_blames(const struct job *j, const struct invite *v, enum abort_reason reason)
 {
 	return v->round == j->row.round && j->work->spec.guard.on &&
 	    j->work->spec.recipe.evaluate_by == EVALUATE_DEVICES && reason == ABORT_NOT_FINITE &&
-	    !engine_evaluates(j);
+	    !job_evaluates(j);
 }
 
 enum err
-engine_schedule_load(struct store_db *db, struct engine_job *j)
+jobs_guard_load(struct store_db *db, struct job *j)
 {
 	enum err e = schedule_rows_load(db, &j->work->spec, j->id, &j->work->schedule);
 
@@ -33,7 +33,7 @@ engine_schedule_load(struct store_db *db, struct engine_job *j)
 /* --- what is held */
 
 bool
-engine_schedule_holds_model(const struct engine_job *j, const uint8_t model[32])
+jobs_guard_holds_model(const struct job *j, const uint8_t model[32])
 {
 	if (best_holds(&j->best, model))
 		return true;
@@ -46,13 +46,13 @@ engine_schedule_holds_model(const struct engine_job *j, const uint8_t model[32])
 }
 
 bool
-engine_schedule_holds_state(const struct engine_job *j, const uint8_t state[32])
+jobs_guard_holds_state(const struct job *j, const uint8_t state[32])
 {
 	return schedule_state_holds(&j->work->schedule, state);
 }
 
 bool
-engine_names_state(const struct engine_job *j)
+jobs_names_state(const struct job *j)
 {
 	static const uint8_t none[32];
 	bool names = memcmp(j->row.optimizer_state, none, 32) != 0;
@@ -65,7 +65,7 @@ engine_names_state(const struct engine_job *j)
 }
 
 void
-engine_schedule_drop_states(struct engine_job *j)
+jobs_drop_states(struct job *j)
 {
 	uint8_t *state;
 
@@ -88,7 +88,7 @@ take_state(uint8_t state[32], uint8_t out[32])
 }
 
 bool
-engine_schedule_take_state(struct engine_job *j, uint8_t out[32])
+jobs_take_state(struct job *j, uint8_t out[32])
 {
 	bool found = take_state(j->row.optimizer_state, out);
 	uint8_t *state;
@@ -100,7 +100,7 @@ engine_schedule_take_state(struct engine_job *j, uint8_t out[32])
 }
 
 struct guard_view
-engine_view_guard(const struct engine_job *j)
+jobs_guard_view(const struct job *j)
 {
 	const struct guard *g = &j->work->schedule.guard;
 	const struct guard_point *best = guard_best(g);

@@ -5,7 +5,6 @@
 #include "clock.h"
 #include "hex.h"
 #include "job_struct.h"
-#include "tensor.h"
 
 /* One job in memory, and what is read of it all over. */
 
@@ -23,7 +22,7 @@ work_free(struct engine_work *w)
 }
 
 void
-engine_job_empty(struct engine_job *j)
+job_empty(struct job *j)
 {
 	work_free(j->work);
 	free(j->invites);
@@ -45,17 +44,17 @@ engine_job_empty(struct engine_job *j)
 }
 
 void
-engine_job_free(struct engine_job *j)
+job_free(struct job *j)
 {
 	if (j)
-		engine_job_empty(j);
+		job_empty(j);
 	free(j);
 }
 
-struct engine_job *
-engine_job_blank(const uint8_t id[16])
+struct job *
+job_blank(const uint8_t id[16])
 {
-	struct engine_job *j = calloc(1, sizeof(*j));
+	struct job *j = calloc(1, sizeof(*j));
 
 	if (!j)
 		return NULL;
@@ -69,14 +68,13 @@ engine_job_blank(const uint8_t id[16])
 }
 
 bool
-engine_evaluates(const struct engine_job *j)
+job_evaluates(const struct job *j)
 {
 	return j->row.state == OUTCOME_EVALUATING;
 }
 
 void
-engine_open_row(
-    struct store_round *r, const struct engine_job *j, uint64_t round, const uint8_t base[32])
+job_open_row(struct store_round *r, const struct job *j, uint64_t round, const uint8_t base[32])
 {
 	*r = (struct store_round){.round = round,
 	    .state = j->work->spec.only_evaluates ? OUTCOME_EVALUATING : OUTCOME_OPEN,

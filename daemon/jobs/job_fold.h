@@ -11,10 +11,10 @@
 
 /* What a closing round is folded from and comes to, and what a job's guard makes of its rounds. */
 
-/* What a closing round is folded from; a copy, except spec and table, which stay until engine_fold_end. */
+/* What a closing round is folded from; a copy, except spec and table, which stay until rounds_fold_end. */
 struct engine_fold {
 	/* NULL: nothing is to be folded, but states of jobs that are over may be forgotten. */
-	struct engine_job *job;
+	struct job *job;
 	uint8_t job_id[16], owner[32];
 	char job_hex[33];
 	const struct job_spec *spec;
@@ -43,15 +43,15 @@ struct engine_outcome {
 	double fold_seconds; /* from the first delta to the model's metric */
 	uint64_t model_bytes;
 	uint64_t difference_bytes; /* of the file that leads from base to model; 0: there is none */
-	struct after after; /* set by engine_plan: if the next round begins, */
+	struct after after; /* set by rounds_plan: if the next round begins, */
 	struct store_round next; /* this is its row */
-	struct schedule_state schedule; /* set by engine_plan: after this round, */
+	struct schedule_state schedule; /* set by rounds_plan: after this round, */
 	struct schedule_turn turn; /* and how it goes on */
 	char unmeasured
 	    [ENGINE_UNMEASURED_MAX]; /* why the model has no figure, where it was to have one */
-	bool best_changed; /* set by engine_plan: to */
+	bool best_changed; /* set by rounds_plan: to */
 	struct best best;
-	uint64_t next_bytes; /* set by engine_plan: of the next round's base */
+	uint64_t next_bytes; /* set by rounds_plan: of the next round's base */
 };
 
 /* A job's guard, as it is shown. */
@@ -67,21 +67,19 @@ struct guard_view {
 /* --- guard and rate of a job over its rounds (guard.c). Lock held. */
 
 /* Reads it from the rows of a job that is being loaded, whose newest row and metric are known. */
-ERR_MUST_USE enum err engine_schedule_load(struct store_db *db, struct engine_job *j);
-/* guard and rate of a job over its rounds. */
+ERR_MUST_USE enum err jobs_guard_load(struct store_db *db, struct job *j);
 /* A device gives up its task for this reason: does that tell the guard that the base gives no numbers? Lock held. */
-bool engine_schedule_blames(
-    const struct engine_job *j, const struct invite *v, enum abort_reason reason);
+bool jobs_guard_blames(const struct job *j, const struct invite *v, enum abort_reason reason);
 /* Of a job with work. Lock held. */
-struct guard_view engine_view_guard(const struct engine_job *j);
+struct guard_view jobs_guard_view(const struct job *j);
 /* May the guard go back to it? Of a job that is over, only its best model is held. Lock held. */
-bool engine_schedule_holds_model(const struct engine_job *j, const uint8_t model[32]);
-bool engine_schedule_holds_state(const struct engine_job *j, const uint8_t state[32]);
+bool jobs_guard_holds_model(const struct job *j, const uint8_t model[32]);
+bool jobs_guard_holds_state(const struct job *j, const uint8_t state[32]);
 /* Does the job still name states that are to be forgotten? Lock held. */
-bool engine_names_state(const struct engine_job *j);
+bool jobs_names_state(const struct job *j);
 /* Of a job that is over: it names none any more. */
-void engine_schedule_drop_states(struct engine_job *j);
+void jobs_drop_states(struct job *j);
 /* A state that the job names, which it forgets with this; false: none. Lock held. */
-bool engine_schedule_take_state(struct engine_job *j, uint8_t out[32]);
+bool jobs_take_state(struct job *j, uint8_t out[32]);
 
 #endif

@@ -5,7 +5,7 @@
 #include "problem.h"
 #include "row.h"
 #include "services.h"
-#include "store_inside.h"
+#include "store.h"
 #include "wait_reason.h"
 
 /*
@@ -14,76 +14,72 @@
  */
 struct engine;
 struct engine_report; /* report.h */
-struct engine_job;
+struct job;
 struct store_past;
 
 /* Loads jobs and open rounds; deltas accepted before a restart are counted, their files checked. task_key: 32 bytes. */
-ERR_MUST_USE enum err engine_new(struct engine **out, const struct services *services,
+ERR_MUST_USE enum err jobs_new(struct engine **out, const struct services *services,
     const uint8_t task_key[32], struct why *why);
-void engine_free(struct engine *g);
+void jobs_free(struct engine *g);
 
 /* --- the set (list.c). Lock held, where nothing else is said. */
 
 #define ENGINE_JOBS_MAX 4096
 /* Not one that is gone. */
-struct engine_job *engine_find(const struct engine *g, const uint8_t id[16]);
+struct job *jobs_find(const struct engine *g, const uint8_t id[16]);
 /* The next one of a walk over all jobs, which lets others have the lock now and then: what is to be decided about all of them at one
  * moment needs a loop of its own. seen: the walk's, 0 at first. Lock held. */
-struct engine_job *engine_next(struct engine *g, struct engine_job *j, unsigned *seen);
+struct job *jobs_next(struct engine *g, struct job *j, unsigned *seen);
 /* Links a complete job into the list. Lock held. */
-void engine_job_link(struct engine *g, struct engine_job *j);
+void jobs_link(struct engine *g, struct job *j);
 /* Frees the jobs that are gone and used by nobody. Lock held. */
-void engine_drop_gone(struct engine *g);
+void jobs_drop_gone(struct engine *g);
 
 /* --- a job of its own (job.c, document.c, load.c, past.c) */
 
 /* One without work; NULL: no memory. */
-struct engine_job *engine_job_blank(const uint8_t id[16]);
+struct job *job_blank(const uint8_t id[16]);
 /* Makes an in-memory job from its document and base model: parses, reads the model's table, assigns roles. No lock. */
-ERR_MUST_USE enum err engine_job_new(
-    struct engine_job **out, const uint8_t id[16], const char *text, size_t len, struct why *why);
+ERR_MUST_USE enum err jobs_read(
+    struct job **out, const uint8_t id[16], const char *text, size_t len, struct why *why);
 /* A job once more, in no list and known to nobody. No lock. */
-ERR_MUST_USE enum err engine_load_one(
-    struct engine *g, const uint8_t id[16], struct engine_job **out);
+ERR_MUST_USE enum err jobs_load_one(struct engine *g, const uint8_t id[16], struct job **out);
 /* What only its rounds need goes. */
-void engine_job_empty(struct engine_job *j);
-void engine_job_free(struct engine_job *j);
+void job_empty(struct job *j);
+void job_free(struct job *j);
 /* Frees what only rounds need, once none of them comes, and notes in the store what is left: a start reads no more of the job. Lock
  * held. */
-void engine_job_shrink(struct engine *g, struct engine_job *j);
-/* jobs that are over, which have no work. */
+void jobs_shrink(struct engine *g, struct job *j);
 /* As its row has it. ERR_NOMEM. */
-ERR_MUST_USE enum err engine_past_new(struct engine_job **out, const struct store_past *row);
+ERR_MUST_USE enum err jobs_past_new(struct job **out, const struct store_past *row);
 /* Writes that row, some time. Lock held. */
-void engine_past_note(struct engine *g, const struct engine_job *j);
+void jobs_past_note(struct engine *g, const struct job *j);
 
 /* Does its open round make no model, but evaluate one? Lock held. */
-bool engine_evaluates(const struct engine_job *j);
+bool job_evaluates(const struct job *j);
 /* The row of the job's next round, or of its first. */
-void engine_open_row(
-    struct store_round *r, const struct engine_job *j, uint64_t round, const uint8_t base[32]);
+void job_open_row(
+    struct store_round *r, const struct job *j, uint64_t round, const uint8_t base[32]);
 
 /* --- who may work on it (select.c). Lock held, where no job is named by its id alone. */
 
 /* Does a job want the device to train: is it selected, and none of the job's evaluators? */
-bool engine_selects(
+bool jobs_selects(
     struct engine *g, const uint8_t job[16], const struct job_spec *spec, const uint8_t device[32]);
 /* Why this device may not work on the job at all. Lock held. */
-enum wait_reason engine_ineligible(
-    struct engine *g, const struct engine_job *j, const uint8_t device[32]);
+enum wait_reason jobs_ineligible(struct engine *g, const struct job *j, const uint8_t device[32]);
 /* Does the document name the device as one whose program evaluates? Reads the registry alone. */
-bool engine_central_evaluator(
-    struct engine *g, const struct job_spec *spec, const uint8_t device[32]);
+bool jobs_evaluator(struct engine *g, const struct job_spec *spec, const uint8_t device[32]);
 /* Is the device one of the job's evaluators? Then it trains nothing of it. */
-bool engine_central_of(struct engine *g, const struct engine_job *j, const uint8_t device[32]);
+bool jobs_evaluator_of(struct engine *g, const struct job *j, const uint8_t device[32]);
 /* Has the device work to do for it? Lock held. */
-bool engine_concerns(struct engine *g, const struct engine_job *j, const uint8_t device[32]);
+bool jobs_concerns(struct engine *g, const struct job *j, const uint8_t device[32]);
 /* Would the job have taken this device? Reads and parses its document: the store is waited for. No lock. */
-bool engine_past_selects(
+bool jobs_past_selects(
     struct engine *g, const uint8_t job[16], const uint8_t device[32], uint64_t *read);
 /* Is that the model that it is to measure? */
-bool engine_central_reads(struct engine *g, const struct engine_job *j, const uint8_t device[32],
-    const uint8_t model[32]);
+bool jobs_evaluator_reads(
+    struct engine *g, const struct job *j, const uint8_t device[32], const uint8_t model[32]);
 
 /* --- its state (state.c) */
 
@@ -94,22 +90,20 @@ struct engine_change {
 	const char *reason;
 	const char *by; /* who wanted it; NULL: the coordinator itself */
 };
-ERR_MUST_USE enum err engine_change_state(struct store_db *db, const struct services *s,
+ERR_MUST_USE enum err jobs_change_state(struct store_db *db, const struct services *s,
     const struct engine_change *c, enum job_state *was, struct why *why);
 /* Is the job running or paused? What is made for its sake alone need not be, once it is over. */
-bool engine_job_lives(struct engine *g, const struct engine_job *j);
+bool jobs_lives(struct engine *g, const struct job *j);
 /* Changes the job's state in memory and logs it. Lock held. */
-void engine_note_state(
-    struct engine *g, struct engine_job *j, enum job_state state, const char *reason);
+void jobs_note_state(struct engine *g, struct job *j, enum job_state state, const char *reason);
 /* Changes the job's state in memory and (queued) in the store. Lock held. */
-void engine_set_state(
-    struct engine *g, struct engine_job *j, enum job_state state, const char *reason);
+void jobs_set_state(struct engine *g, struct job *j, enum job_state state, const char *reason);
 /* The reason of a state that a person brought about. */
-const char *engine_by_hand(enum job_state state);
+const char *jobs_by_hand(enum job_state state);
 /* Did a person pause it? Lock held. */
-bool engine_paused_by_hand(const struct engine_job *j);
+bool jobs_paused_by_hand(const struct job *j);
 /* The job is over, or was paused or resumed: what was said of it holds no longer. Lock held. */
-void engine_view_unstuck(struct engine *g, struct engine_job *j);
+void jobs_unstuck(struct engine *g, struct job *j);
 
 /* A reason in the coordinator's own words, and devices, as many as are told of. */
 #define ENGINE_UNMEASURED_MAX 200
@@ -121,8 +115,8 @@ struct engine_lack {
 	uint8_t id[32]; /* of a delta: its task, and zeros */
 };
 /* It waits for this; of no kind, for nothing that can be looked at. Lock held. */
-void engine_lack_is(struct engine *g, struct engine_job *j, const struct engine_lack *lack);
+void jobs_lack_is(struct engine *g, struct job *j, const struct engine_lack *lack);
 /* A person decides about the job: it waits for no file any more. Lock held. */
-void engine_lack_nothing(struct engine *g, struct engine_job *j);
+void jobs_lack_nothing(struct engine *g, struct job *j);
 
 #endif

@@ -11,66 +11,64 @@
 
 /* --- the values in force of it (terms.c) */
 
-/* what a job is run by. */
 /* From now on, also in the open round. Lock held, or nobody else knows the job. */
-void engine_terms_take(struct engine *g, struct engine_job *j, const struct override_set *o);
+void terms_take(struct engine *g, struct job *j, const struct override_set *o);
 /* A new job gets the defaults of this version, and a row of them with its own. */
-void engine_terms_stamp(struct engine_job *j);
-ERR_MUST_USE enum err engine_terms_put_stamp(struct store_db *db, const struct engine_job *j);
+void terms_stamp(struct job *j);
+ERR_MUST_USE enum err terms_put_stamp(struct store_db *db, const struct job *j);
 /* Of its rounds, or of its evaluation. */
-struct round_policy engine_terms_policy(const struct engine_job *j, bool evaluates);
+struct round_policy terms_policy(const struct job *j, bool evaluates);
 /* What is overridden of a job; empty if there is no row. */
-ERR_MUST_USE enum err engine_terms_overrides(
+ERR_MUST_USE enum err terms_overrides(
     struct store_db *db, const uint8_t job[16], struct override_set *out, struct why *why);
 /* Reads what was noted beside a job that is being loaded, and what is overridden of it. */
-ERR_MUST_USE enum err engine_terms_load(
-    struct engine *g, struct store_db *db, struct engine_job *j, struct why *why);
+ERR_MUST_USE enum err terms_load(
+    struct engine *g, struct store_db *db, struct job *j, struct why *why);
 /* Of "stop", what the job reaches with its round that has closed. Lock held. */
-enum after_limit engine_terms_limit(const struct engine *g, const struct engine_job *j);
+enum after_limit terms_limit(const struct engine *g, const struct job *j);
 /* Can the job's aggregation rule work with so many reports? ERR_INVALID. No lock. */
-ERR_MUST_USE enum err engine_rule_takes(
+ERR_MUST_USE enum err terms_rule_takes(
     const struct job_spec *spec, const struct round_spec *round, struct why *why);
 
 /* --- its model before the first round (first.c). No lock. */
 
 /* Its table, roles and size, before it is made: nothing is written, nothing drawn. What is submitted keeps to tensor_table_bound. No
  * lock. */
-ERR_MUST_USE enum err engine_first_table(
-    const struct services *s, struct engine_job *j, struct why *why);
+ERR_MUST_USE enum err jobs_first_table(const struct services *s, struct job *j, struct why *why);
 /* The model of round 0: drawn from the seed into the model folder, or the uploaded one, whose tensors a new file has in the order of
  * the layers if it has them in another. No lock. */
-ERR_MUST_USE enum err engine_first_model(
-    const struct services *s, struct engine_job *j, uint8_t id[32], struct why *why);
+ERR_MUST_USE enum err jobs_first_model(
+    const struct services *s, struct job *j, uint8_t id[32], struct why *why);
 /* Reads the table of a model that is there into the job, assigns the job's roles, checks it against the layers. No lock. */
-ERR_MUST_USE enum err engine_take_table(
-    const struct services *s, struct engine_job *j, const uint8_t model[32], struct why *why);
+ERR_MUST_USE enum err jobs_take_table(
+    const struct services *s, struct job *j, const uint8_t model[32], struct why *why);
 /* The file of a model that was made for a row that did not come, unless a row says that it is somebody's all the same: uploaded, or of
  * the same job, submitted twice. Waits for the store. */
-void engine_drop_leftover(const struct services *s, const uint8_t model[32]);
+void jobs_drop_leftover(const struct services *s, const uint8_t model[32]);
 
 /* --- bytes and operations (sizes.c) */
 
 struct engine_work;
 /* A delta's payload, at its largest; UINT64_MAX if that is no number. */
-uint64_t engine_variate_payload(const struct engine_job *j);
+uint64_t sizes_payload(const struct job *j);
 /* The state that goes with a model. */
-uint64_t engine_variate_state_bytes(const struct engine_job *j);
+uint64_t sizes_state(const struct job *j);
 /* Memory that a job with work takes while it is not over, as [limits] owner_document_bytes counts it. */
-uint64_t engine_owner_bytes(const struct engine_job *j);
+uint64_t sizes_memory(const struct job *j);
 /* What a round of the job will take of the coordinator, by its document and table. */
-void engine_cost_note(struct engine_work *w);
+void sizes_note_fold(struct engine_work *w);
 /* Is that within [limits], whosever job it is? ERR_LIMIT names the one that it passes. No lock. */
-ERR_MUST_USE enum err engine_cost_check(
+ERR_MUST_USE enum err sizes_check_fold(
     const struct services *s, const struct engine_work *w, struct why *why);
 
 /* --- what is to come (forecast.c) */
 
 /* Lock held. */
-struct job_forecast engine_forecast(const struct config *c, const struct engine_job *j);
+struct job_forecast jobs_forecast(const struct config *c, const struct job *j);
 /* The document's "keep", with what the configuration says where it says nothing. */
-struct keep_spec engine_forecast_keep(const struct config *c, const struct engine_job *j);
+struct keep_spec jobs_forecast_keep(const struct config *c, const struct job *j);
 /* Bytes of the models that "keep" holds of a job after so many rounds; 0 is without an end: UINT64_MAX. */
-uint64_t engine_forecast_kept(const struct config *c, const struct engine_job *j, uint64_t rounds);
+uint64_t jobs_forecast_kept(const struct config *c, const struct job *j, uint64_t rounds);
 
 /* The devices whose programs evaluate a job's models. */
 struct engine_evaluators {
@@ -83,10 +81,9 @@ struct engine_evaluators {
 	char first[RECIPE_NAME_MAX + 1]; /* and the first device that is there */
 };
 /* Looks at every device. No lock. */
-void engine_central_count(
-    struct engine *g, const struct job_spec *spec, struct engine_evaluators *out);
+void jobs_evaluators(struct engine *g, const struct job_spec *spec, struct engine_evaluators *out);
 /* Whose program is missing, in words; false: there is one. */
-bool engine_central_missing(char out[ENGINE_UNMEASURED_MAX], const struct engine_evaluators *e);
+bool jobs_evaluator_missing(char out[ENGINE_UNMEASURED_MAX], const struct engine_evaluators *e);
 
 /* Whom a job can reach now. */
 struct engine_reach {
@@ -108,6 +105,6 @@ struct engine_reach {
 	const char *warning; /* recipe_warning of it */
 };
 /* Whom the job, which does not change, can reach now. */
-void engine_reach_of(struct engine *g, const struct engine_job *j, struct engine_reach *out);
+void jobs_reach(struct engine *g, const struct job *j, struct engine_reach *out);
 
 #endif

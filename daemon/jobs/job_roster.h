@@ -30,136 +30,132 @@ struct invite {
 	double charged;
 	uint64_t given_ms; /* when it went out last; 0: not since the start */
 	uint64_t began_ms; /* when its delta first began to come after that; 0: not yet */
-	uint64_t print; /* of the offer that it went out for: engine_refusal_print */
+	uint64_t print; /* of the offer that it went out for: tasks_refusal_print */
 	enum abort_reason gave_up; /* why, if it was given back */
 };
 
 /* Lock held. */
-void engine_task_id(const struct engine *g, const struct engine_job *j, uint64_t round,
+void roster_task_id(const struct engine *g, const struct job *j, uint64_t round,
     const uint8_t device[32], uint8_t out[16]);
 /* NULL: it has none. */
-struct invite *engine_find_invite(const struct engine_job *j, const uint8_t device[32]);
+struct invite *roster_find(const struct job *j, const uint8_t device[32]);
 /* Finds or makes the device's; a new one is INVITE_NONE. NULL: no memory. */
-struct invite *engine_hold_invite(struct engine_job *j, const uint8_t device[32]);
+struct invite *roster_hold(struct job *j, const uint8_t device[32]);
 /* Adds the device to the invited of the open round, or changes its state. ERR_NOMEM. Lock held. */
-ERR_MUST_USE enum err engine_invite(
-    struct engine_job *j, const uint8_t device[32], enum invite_state state);
+ERR_MUST_USE enum err roster_invite(
+    struct job *j, const uint8_t device[32], enum invite_state state);
 /* Does the device hold, or has it answered, a task of the open round? Lock held. */
-bool engine_has_invite(const struct engine_job *j, const uint8_t device[32]);
+bool roster_has(const struct job *j, const uint8_t device[32]);
 /* Has it a task of the open round, or may it have one, that is not answered? Lock held. */
-bool engine_awaits(const struct engine_job *j, const uint8_t device[32]);
+bool roster_awaits(const struct job *j, const uint8_t device[32]);
 /* The id of an invitation's task, from now on known. */
-const uint8_t *engine_name_task(struct engine *g, const struct engine_job *j, struct invite *v);
+const uint8_t *roster_name_task(struct engine *g, const struct job *j, struct invite *v);
 
 /* --- who is drawn, and who evaluates */
 
-/* pick: sample. Notes an asker; asking twice adds nothing, and failure to note one only leaves it out. Lock held. */
-void engine_draw_note(struct engine_job *j, const uint8_t device[32]);
+/* Notes an asker of a round that draws (pick: sample); asking twice adds nothing, and failure to note one only leaves it out. Lock held. */
+void roster_note(struct job *j, const uint8_t device[32]);
 /* An asker that is here no more. Lock held. */
-void engine_draw_forget(struct engine_job *j, const uint8_t device[32]);
+void roster_forget(struct job *j, const uint8_t device[32]);
 /* Is there more to be known of who evaluates? Lock held. */
-bool engine_draw_wants_evaluator(const struct engine_job *j);
+bool roster_wants_evaluator(const struct job *j);
 /* A device that evaluates asked. Without memory to note it the job may end without a figure. Lock held. */
-void engine_draw_evaluator(struct engine_job *j, const uint8_t device[32]);
+void roster_note_evaluator(struct job *j, const uint8_t device[32]);
 /* Can as many as its quorum evaluate, as far as is known? Lock held. */
-bool engine_draw_evaluates(const struct engine_job *j);
+bool roster_evaluates(const struct job *j);
 /* Invites the devices with the smallest SHA-256(seed || round || device id) among those noted: how many. Lock held. */
-uint32_t engine_draw(struct engine_job *j);
+uint32_t roster_draw(struct job *j);
 
 /* --- deltas of other rounds than the open one (late.c) */
 
-/* deltas of other rounds than the open one. Lock held but for the first and for loading. */
 /* Room for the rounds whose tasks may still be answered. ERR_NOMEM. No lock. */
-ERR_MUST_USE enum err engine_late_init(struct engine_job *j);
-ERR_MUST_USE enum err engine_late_load(struct store_db *db, struct engine_job *j);
+ERR_MUST_USE enum err jobs_late_init(struct job *j);
+ERR_MUST_USE enum err jobs_late_load(struct store_db *db, struct job *j);
 /* Those that were out before the coordinator started, in whatever rounds. */
-ERR_MUST_USE enum err engine_late_load_out(
-    const struct engine *g, struct store_db *db, struct engine_job *j);
+ERR_MUST_USE enum err jobs_late_load_out(
+    const struct engine *g, struct store_db *db, struct job *j);
 /* The round in j->row begins; ended: what the one before it came to, NULL of the first. */
-void engine_late_open(struct engine_job *j, const uint8_t *ended);
+void jobs_late_open(struct job *j, const uint8_t *ended);
 /* Would a delta of this task round be taken? */
-bool engine_late_takes(const struct engine_job *j, uint64_t round);
+bool jobs_late_takes(const struct job *j, uint64_t round);
 /* Does the job take nothing for its next round? Its guard may go back with the one before, and give up what that was trained on. */
-bool engine_late_defers(const struct engine_job *j);
+bool jobs_late_defers(const struct job *j);
 /* Of a manifest whose round is not the open one, or whose round has closed: why it is not taken. */
-enum problem_type engine_late_judge(
-    const struct engine_job *j, const struct manifest *m, struct why *why);
+enum problem_type jobs_late_judge(const struct job *j, const struct manifest *m, struct why *why);
 /* Is it a base of those rounds? */
-bool engine_late_reads(const struct engine_job *j, const uint8_t model[32]);
+bool jobs_late_reads(const struct job *j, const uint8_t model[32]);
 /* Is it the base of a task that is out? */
-bool engine_late_holds(const struct engine_job *j, const uint8_t model[32]);
+bool jobs_late_holds(const struct job *j, const uint8_t model[32]);
 /* A buffer is folded: who has nothing in the next one and no task is forgotten. */
-void engine_late_turn(struct engine_job *j);
+void jobs_late_turn(struct job *j);
 
 /* Lock held, but for loading. */
-ERR_MUST_USE enum err engine_rest_load(struct store_db *db, struct engine_job *j);
+ERR_MUST_USE enum err jobs_rest_load(struct store_db *db, struct job *j);
 /* The device asks for the job's work: is it to rest? */
-bool engine_rest_asks(struct engine_job *j, const uint8_t device[32]);
+bool jobs_rest_asks(struct job *j, const uint8_t device[32]);
 /* This round took a delta of it. */
-void engine_rest_taken(struct engine_job *j, const uint8_t device[32], uint64_t folded);
+void jobs_rest_taken(struct job *j, const uint8_t device[32], uint64_t folded);
 
 /* --- what jobs have had of the devices (share.c) */
 
-/* what jobs have had of the devices. Lock held. */
 /* A job that is linked, or is to be: from now on it is asked for work. */
-void engine_share_join(struct engine *g, struct engine_job *j);
+void jobs_share_join(struct engine *g, struct job *j);
 /* It takes tasks again, or takes none. */
-void engine_share_wait(struct engine *g, struct engine_job *j, bool waits);
+void jobs_share_wait(struct engine *g, struct job *j, bool waits);
 /* The device has the task now; harmless if it had it before. */
-void engine_share_begin(struct engine *g, struct engine_job *j, struct invite *v);
+void jobs_share_begin(struct engine *g, struct job *j, struct invite *v);
 /* The task has ended for the device. */
-void engine_share_end(struct engine *g, struct engine_job *j, struct invite *v);
+void jobs_share_end(struct engine *g, struct job *j, struct invite *v);
 /* Those of all its invitations have. */
-void engine_share_end_all(struct engine *g, struct engine_job *j);
+void jobs_share_end_all(struct engine *g, struct job *j);
 /* Of a member of the order. */
-struct engine_job *engine_share_job(struct share_member *m);
+struct job *jobs_share_job(struct share_member *m);
 /* The next job of a walk in order, which lets others have the lock now and then: the job's place may change then, so that it is seen
  * twice, or not if it was given use back at that moment. The walk's place: seen is 0 at first. */
 struct share_walk {
 	unsigned seen;
 	struct share_place last;
 };
-struct engine_job *engine_share_next(struct engine *g, struct share_walk *w);
+struct job *jobs_share_next(struct engine *g, struct share_walk *w);
 /* Of the jobs that have an unanswered invitation of this device, the oldest of the highest priority, which is in use then; NULL: none. */
-struct engine_job *engine_share_held(struct engine *g, const uint8_t device[32]);
+struct job *jobs_share_held(struct engine *g, const uint8_t device[32]);
 /* Use as the rows of its latest rounds tell, of a job that is being loaded. */
-ERR_MUST_USE enum err engine_share_load(struct store_db *db, struct engine_job *j);
+ERR_MUST_USE enum err jobs_share_load(struct store_db *db, struct job *j);
 /* All are loaded: to the youngest that says too little. */
-void engine_share_restart(struct engine *g, struct engine_job *j);
+void jobs_share_restart(struct engine *g, struct job *j);
 
 /* --- control variates (variate.c). Nothing here concerns a job without them. */
 
 /* Makes room for the job's devices. ERR_NOMEM. No lock. */
-ERR_MUST_USE enum err engine_variate_init(struct engine_job *j);
+ERR_MUST_USE enum err jobs_variate_init(struct job *j);
 /* Reads which device counts since when. */
-ERR_MUST_USE enum err engine_variate_load(struct store_db *db, struct engine_job *j);
+ERR_MUST_USE enum err jobs_variate_load(struct store_db *db, struct job *j);
 /* Is this device none of the job's, and are there as many as the job may have? Lock held. */
-bool engine_variate_full(const struct engine_job *j, const uint8_t device[32]);
+bool jobs_variate_full(const struct job *j, const uint8_t device[32]);
 /* Then what refuses its delta, with why. Lock held. */
-enum problem_type engine_variate_claim(
-    const struct engine_job *j, const uint8_t device[32], struct why *why);
+enum problem_type jobs_variate_claim(
+    const struct job *j, const uint8_t device[32], struct why *why);
 /* What the device's task says of it. Lock held. */
-void engine_variate_fill(const struct engine_job *j, const uint8_t device[32], struct task *out);
+void jobs_variate_fill(const struct job *j, const uint8_t device[32], struct task *out);
 /* The accepted of the open round count now. Lock held. */
-void engine_variate_count(struct engine_job *j, uint64_t round);
+void jobs_variate_count(struct job *j, uint64_t round);
 /* Does a job with control variates that is not over count this device? Lock held. */
-bool engine_variate_counts(const struct engine_job *j, const uint8_t device[32]);
+bool jobs_variate_counts(const struct job *j, const uint8_t device[32]);
 
 /* --- the differences between a job's newest models (difference.c) */
 
 /* A difference: its model, what that comes from, the file's length. */
-struct engine_step {
+struct engine_difference {
 	uint8_t to[32], from[32];
 	uint64_t bytes;
 };
-#define ENGINE_STEPS 16
-/* the differences between a job's newest models. */
+#define ENGINE_DIFFERENCES 16
 /* Finds those in the model folder that lead to j->model. No lock. */
-void engine_steps_load(const struct services *s, struct engine_job *j);
+void jobs_difference_load(const struct services *s, struct job *j);
 /* A new one. Lock held. */
-void engine_steps_add(
-    struct engine_job *j, const uint8_t from[32], const uint8_t to[32], uint64_t bytes);
+void jobs_difference_add(
+    struct job *j, const uint8_t from[32], const uint8_t to[32], uint64_t bytes);
 /* The difference that leads to this model goes: no more tasks name it. */
-void engine_steps_gone(struct engine *g, const uint8_t job[16], const uint8_t model[32]);
+void jobs_difference_gone(struct engine *g, const uint8_t job[16], const uint8_t model[32]);
 
 #endif

@@ -52,8 +52,7 @@ struct engine_work {
 	struct job_spec spec; /* immutable: of the document, */
 	struct job_stamp stamp; /* with what was noted beside it */
 	struct override_set overrides; /* of it, */
-	struct job_terms
-	    terms; /* and what is in force with them: engine_terms_take alone changes both */
+	struct job_terms terms; /* and what is in force with them: terms_take alone changes both */
 	struct tensor_table table; /* immutable; roles are assigned */
 	double
 	    evaluation; /* multiply-adds of a batch of the coordinator's evaluation; 0: it makes none */
@@ -69,8 +68,8 @@ struct engine_work {
 	size_t regular_count, regular_room;
 	uint64_t rest;
 	/* The newest first; each from is the next one's to. */
-	struct engine_step steps[ENGINE_STEPS];
-	size_t step_count;
+	struct engine_difference differences[ENGINE_DIFFERENCES];
+	size_t difference_count;
 	struct tempo tempo; /* of LOCAL_SIZED */
 	/* Whether it moves: the verdict, and what it is made of that nobody else keeps. */
 	struct stuck_watch stuck;
@@ -84,9 +83,9 @@ struct engine_work {
 	uint64_t silent_round;
 };
 
-struct engine_job {
-	struct engine_job *next; /* by priority, then age */
-	struct engine_job *chain; /* of its bucket */
+struct job {
+	struct job *next; /* by priority, then age */
+	struct job *chain; /* of its bucket */
 	uint64_t serial; /* of the oldest the least */
 	struct share_member member; /* of g->order, while it is not over */
 	uint32_t place; /* standing.h */
@@ -101,7 +100,7 @@ struct engine_job {
 	char name[RECIPE_NAME_MAX];
 	int64_t priority; /* of the document: its place in the list. member.priority is in force */
 	bool only_evaluates; /* it has no rounds but its evaluation */
-	/* NULL once the job is over, nothing of it is folded any more, and its states are forgotten: engine_job_shrink. */
+	/* NULL once the job is over, nothing of it is folded any more, and its states are forgotten: jobs_shrink. */
 	struct engine_work *work;
 	double created_at, ended_at; /* NaN: it is not over */
 	uint8_t owner[32]; /* immutable */
@@ -112,7 +111,7 @@ struct engine_job {
 	enum err lack_fault; /* what the last look at it came to; ERR_OK: nobody has looked */
 	unsigned lack_looks; /* in vain */
 	uint64_t lack_ms; /* of the next look */
-	struct round round; /* engine_step alone changes it */
+	struct round round; /* rounds_step alone changes it */
 	bool asked; /* since the coordinator started, by a device that its rounds can use */
 	uint8_t (*evaluators)[32]; /* of those, who evaluates: sorted, no more than the quorum */
 	size_t evaluator_count, evaluator_room;
@@ -151,10 +150,10 @@ struct engine {
 	const struct services *services;
 	uint8_t task_key[32];
 	struct lock lock;
-	struct engine_job *jobs;
+	struct job *jobs;
 	/* The same by the first byte of their ids, which are hashes. */
-	struct engine_job *buckets[256];
-	struct engine_job *last; /* of them */
+	struct job *buckets[256];
+	struct job *last; /* of them */
 	struct share_order
 	    order; /* of those that are not over: who is asked first for a device's work */
 	uint64_t serial; /* of the newest */

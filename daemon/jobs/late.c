@@ -11,7 +11,7 @@
 /* Deltas whose task's round is not the one that takes them, and tasks that outlive their round. */
 
 enum err
-engine_late_init(struct engine_job *j)
+jobs_late_init(struct job *j)
 {
 	const uint32_t oldest = j->work->spec.round.max_staleness;
 
@@ -22,7 +22,7 @@ engine_late_init(struct engine_job *j)
 }
 
 void
-engine_late_open(struct engine_job *j, const uint8_t *ended)
+jobs_late_open(struct job *j, const uint8_t *ended)
 {
 	struct engine_work *w = j->work;
 	const size_t most = w->spec.round.max_staleness + 1;
@@ -41,7 +41,7 @@ engine_late_open(struct engine_job *j, const uint8_t *ended)
 static enum err
 load_point(void *ctx, const struct store_round *r)
 {
-	struct engine_job *j = ctx;
+	struct job *j = ctx;
 	struct engine_work *w = j->work;
 
 	memmove(w->points + 1, w->points, w->spec.round.max_staleness * sizeof(*w->points));
@@ -53,7 +53,7 @@ load_point(void *ctx, const struct store_round *r)
 }
 
 enum err
-engine_late_load(struct store_db *db, struct engine_job *j)
+jobs_late_load(struct store_db *db, struct job *j)
 {
 	const uint64_t oldest = j->work->spec.round.max_staleness;
 	const uint64_t from = j->row.round > oldest ? j->row.round - oldest : 1;
@@ -66,7 +66,7 @@ engine_late_load(struct store_db *db, struct engine_job *j)
 }
 
 static const struct late_point *
-find_point(const struct engine_job *j, uint64_t round)
+find_point(const struct job *j, uint64_t round)
 {
 	const struct engine_work *w = j->work;
 
@@ -78,22 +78,22 @@ find_point(const struct engine_job *j, uint64_t round)
 
 /* The round that would take a delta now. */
 static uint64_t
-taker(const struct engine_job *j)
+taker(const struct job *j)
 {
 	return j->row.round + round_has_closed(&j->round);
 }
 
 bool
-engine_late_takes(const struct engine_job *j, uint64_t round)
+jobs_late_takes(const struct job *j, uint64_t round)
 {
 	const struct late_point *p = j->work->points ? find_point(j, round) : NULL;
 
-	return !engine_evaluates(j) && p && p->live &&
+	return !job_evaluates(j) && p && p->live &&
 	    taker(j) - round <= j->work->spec.round.max_staleness;
 }
 
 bool
-engine_late_defers(const struct engine_job *j)
+jobs_late_defers(const struct job *j)
 {
 	const struct guard_spec *guard = &j->work->spec.guard;
 
@@ -101,11 +101,11 @@ engine_late_defers(const struct engine_job *j)
 }
 
 enum problem_type
-engine_late_judge(const struct engine_job *j, const struct manifest *m, struct why *why)
+jobs_late_judge(const struct job *j, const struct manifest *m, struct why *why)
 {
 	const struct late_point *p;
 
-	if (m->round > j->row.round || !j->round.policy.late || engine_evaluates(j) ||
+	if (m->round > j->row.round || !j->round.policy.late || job_evaluates(j) ||
 	    !states_job_lives(j->state)) {
 		err_set(why, ERR_STATE, "round %llu; the open round is %llu, the job is %s",
 		    (unsigned long long)m->round, (unsigned long long)j->row.round,
@@ -135,7 +135,7 @@ is_out(const struct invite *v)
 }
 
 bool
-engine_late_reads(const struct engine_job *j, const uint8_t model[32])
+jobs_late_reads(const struct job *j, const uint8_t model[32])
 {
 	for (size_t i = 0; j->work && i < j->work->point_count; i++)
 		if (memcmp(j->work->points[i].base, model, 32) == 0)
@@ -145,7 +145,7 @@ engine_late_reads(const struct engine_job *j, const uint8_t model[32])
 
 /* By devices: whichever of its bases comes to be measured may be the best. */
 static bool
-measures(const struct engine_job *j)
+measures(const struct job *j)
 {
 	const struct job_spec *spec = &j->work->spec;
 
@@ -154,11 +154,11 @@ measures(const struct engine_job *j)
 }
 
 bool
-engine_late_holds(const struct engine_job *j, const uint8_t model[32])
+jobs_late_holds(const struct job *j, const uint8_t model[32])
 {
 	const struct late_point *p;
 
-	if (!engine_late_reads(j, model) || !states_job_lives(j->state))
+	if (!jobs_late_reads(j, model) || !states_job_lives(j->state))
 		return false;
 	if (measures(j))
 		return true;
@@ -173,7 +173,7 @@ engine_late_holds(const struct engine_job *j, const uint8_t model[32])
 
 /* Tasks that are out, and the time; NaN: the clock is doubted, and none of them is over. */
 struct out_load {
-	struct engine_job *job;
+	struct job *job;
 	double now;
 };
 
@@ -181,8 +181,8 @@ static enum err
 load_out(void *ctx, const struct store_out *row)
 {
 	const struct out_load *l = ctx;
-	struct engine_job *j = l->job;
-	struct invite *v = engine_hold_invite(j, row->device);
+	struct job *j = l->job;
+	struct invite *v = roster_hold(j, row->device);
 	/* The clock may have been set back meanwhile. */
 	const double most = j->work->terms.round.task_timeout_s;
 	const double left = fmin(row->at + most - l->now, most);
@@ -199,13 +199,13 @@ load_out(void *ctx, const struct store_out *row)
 }
 
 enum err
-engine_late_load_out(const struct engine *g, struct store_db *db, struct engine_job *j)
+jobs_late_load_out(const struct engine *g, struct store_db *db, struct job *j)
 {
 	struct out_load l = {j, age_stamp(g->services->age)};
 	struct store_out after = {
 	    .at = isnan(l.now) ? 0 : l.now - j->work->terms.round.task_timeout_s};
 
-	if (j->work->spec.round.mode != ROUND_MODE_BUFFERED || engine_evaluates(j))
+	if (j->work->spec.round.mode != ROUND_MODE_BUFFERED || job_evaluates(j))
 		return ERR_OK;
 	memcpy(after.job, j->id, sizeof(after.job));
 	return store_out_unanswered(db, &after, load_out, &l);
@@ -218,13 +218,13 @@ engine_late_load_out(const struct engine *g, struct store_db *db, struct engine_
 #define HEARD_MS 3600000
 
 static bool
-rests(const struct engine_job *j)
+rests(const struct job *j)
 {
 	return j->round.policy.buffered && j->round.policy.hostile > 0;
 }
 
 static void
-rest_turn(struct engine_job *j)
+rest_turn(struct job *j)
 {
 	struct engine_work *w = j->work;
 	const uint64_t now = clock_ms();
@@ -240,7 +240,7 @@ rest_turn(struct engine_job *j)
 }
 
 void
-engine_late_turn(struct engine_job *j)
+jobs_late_turn(struct job *j)
 {
 	size_t kept = 0;
 
@@ -277,7 +277,7 @@ hold(struct engine_work *w, const uint8_t device[32])
 static enum err
 load_regular(void *ctx, const uint8_t device[32], uint64_t round)
 {
-	struct engine_job *j = ctx;
+	struct job *j = ctx;
 	struct engine_regular *r = hold(j->work, device);
 
 	if (!r)
@@ -288,7 +288,7 @@ load_regular(void *ctx, const uint8_t device[32], uint64_t round)
 }
 
 enum err
-engine_rest_load(struct store_db *db, struct engine_job *j)
+jobs_rest_load(struct store_db *db, struct job *j)
 {
 	if (!rests(j))
 		return ERR_OK;
@@ -298,7 +298,7 @@ engine_rest_load(struct store_db *db, struct engine_job *j)
 }
 
 bool
-engine_rest_asks(struct engine_job *j, const uint8_t device[32])
+jobs_rest_asks(struct job *j, const uint8_t device[32])
 {
 	struct engine_regular *r = rests(j) ? hold(j->work, device) : NULL;
 
@@ -309,7 +309,7 @@ engine_rest_asks(struct engine_job *j, const uint8_t device[32])
 }
 
 void
-engine_rest_taken(struct engine_job *j, const uint8_t device[32], uint64_t folded)
+jobs_rest_taken(struct job *j, const uint8_t device[32], uint64_t folded)
 {
 	struct engine_regular *r = rests(j) ? hold(j->work, device) : NULL;
 

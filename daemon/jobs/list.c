@@ -6,9 +6,9 @@
 /* The jobs as a set: found, in order, walked through, added, taken away. */
 
 static void
-unchain(struct engine *g, const struct engine_job *j)
+unchain(struct engine *g, const struct job *j)
 {
-	struct engine_job **at = &g->buckets[j->id[0]];
+	struct job **at = &g->buckets[j->id[0]];
 
 	while (*at != j)
 		at = &(*at)->chain;
@@ -16,14 +16,14 @@ unchain(struct engine *g, const struct engine_job *j)
 }
 
 void
-engine_drop_gone(struct engine *g)
+jobs_drop_gone(struct engine *g)
 {
-	struct engine_job **at = &g->jobs;
+	struct job **at = &g->jobs;
 
 	g->last = NULL;
 	while (*at) {
-		struct engine_job *j = *at;
-		if (!j->gone || j->users > 0 || j->folds > 0 || engine_names_state(j)) {
+		struct job *j = *at;
+		if (!j->gone || j->users > 0 || j->folds > 0 || jobs_names_state(j)) {
 			g->last = j;
 			at = &j->next;
 			continue;
@@ -32,21 +32,21 @@ engine_drop_gone(struct engine *g)
 		unchain(g, j);
 		g->job_count--;
 		g->gone_count--;
-		engine_job_free(j);
+		job_free(j);
 	}
 }
 
-struct engine_job *
-engine_find(const struct engine *g, const uint8_t id[16])
+struct job *
+jobs_find(const struct engine *g, const uint8_t id[16])
 {
-	for (struct engine_job *j = g->buckets[id[0]]; j; j = j->chain)
+	for (struct job *j = g->buckets[id[0]]; j; j = j->chain)
 		if (memcmp(j->id, id, 16) == 0 && !j->gone)
 			return j;
 	return NULL;
 }
 
-struct engine_job *
-engine_next(struct engine *g, struct engine_job *j, unsigned *seen)
+struct job *
+jobs_next(struct engine *g, struct job *j, unsigned *seen)
 {
 	if (++*seen % 8 == 0) {
 		j->users++;
@@ -57,9 +57,9 @@ engine_next(struct engine *g, struct engine_job *j, unsigned *seen)
 }
 
 void
-engine_job_link(struct engine *g, struct engine_job *j)
+jobs_link(struct engine *g, struct job *j)
 {
-	struct engine_job **at = &g->jobs;
+	struct job **at = &g->jobs;
 
 	/* Mostly the last: its priority is that of the others. */
 	if (g->last && g->last->priority >= j->priority)
@@ -77,18 +77,18 @@ engine_job_link(struct engine *g, struct engine_job *j)
 	g->buckets[j->id[0]] = j;
 	g->job_count++;
 	if (states_job_lives(j->state))
-		engine_share_join(g, j);
+		jobs_share_join(g, j);
 }
 
 void
-engine_free(struct engine *g)
+jobs_free(struct engine *g)
 {
 	if (!g)
 		return;
 	while (g->jobs) {
-		struct engine_job *j = g->jobs;
+		struct job *j = g->jobs;
 		g->jobs = j->next;
-		engine_job_free(j);
+		job_free(j);
 	}
 	lock_deinit(&g->lock);
 	tails_deinit(&g->tails);

@@ -2,9 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job_struct.h"
 #include "hex.h"
-#include "json.h"
+#include "job_struct.h"
 #include "log.h"
 #include "metric_rows.h"
 #include "models.h"
@@ -20,7 +19,7 @@
 struct loader {
 	struct engine *g;
 	struct store_db *db;
-	struct engine_job *job;
+	struct job *job;
 	struct why *why;
 	struct engine_lack lack; /* the file that the job cannot be loaded for */
 	uint32_t accepted, early, failed;
@@ -40,8 +39,8 @@ lacks(struct loader *l, enum engine_lack_kind kind, const void *id, size_t len, 
 static enum err
 count_accept(struct loader *l, const struct store_accept *a)
 {
-	struct engine_job *j = l->job;
-	struct invite *v = engine_hold_invite(j, a->device);
+	struct job *j = l->job;
+	struct invite *v = roster_hold(j, a->device);
 
 	if (!v)
 		return ERR_NOMEM;
@@ -53,7 +52,7 @@ count_accept(struct loader *l, const struct store_accept *a)
 		v->now++;
 		j->bytes_up += a->body_bytes;
 	}
-	return a->round == j->row.round ? engine_invite(j, a->device, INVITE_ACCEPTED) : ERR_OK;
+	return a->round == j->row.round ? roster_invite(j, a->device, INVITE_ACCEPTED) : ERR_OK;
 }
 
 static enum err
@@ -62,9 +61,9 @@ load_accept(void *ctx, const struct store_accept *a)
 	struct loader *l = ctx;
 	struct delta_file file;
 
-	if (engine_evaluates(l->job)) {
+	if (job_evaluates(l->job)) {
 		l->accepted++;
-		return engine_invite(l->job, a->device, INVITE_ACCEPTED);
+		return roster_invite(l->job, a->device, INVITE_ACCEPTED);
 	}
 	enum err e = spool_read(l->g->services->spool, a->task, a->manifest, &file, l->why);
 	if (e) {
@@ -80,7 +79,7 @@ load_accept(void *ctx, const struct store_accept *a)
 static enum err
 load_metric(struct loader *l)
 {
-	struct engine_job *j = l->job;
+	struct job *j = l->job;
 	enum evaluate_by by = j->work->spec.recipe.evaluate_by;
 	struct store_round r;
 
@@ -115,7 +114,7 @@ load_ended(struct loader *l)
 	l->job->model_bytes = model.bytes;
 	(void)round_step(&l->job->round, ROUND_STOP, 0, 0);
 	/* What is left of its states went before the engine was asked, as of no use. */
-	engine_schedule_drop_states(l->job);
+	jobs_drop_states(l->job);
 	return e == ERR_NOTFOUND ? ERR_OK : e;
 }
 
@@ -123,13 +122,13 @@ load_ended(struct loader *l)
 static enum err
 load_open(struct loader *l)
 {
-	struct engine_job *j = l->job;
+	struct job *j = l->job;
 	const struct store_round *r = &j->row;
 
-	enum err e = engine_variate_load(l->db, j);
+	enum err e = jobs_variate_load(l->db, j);
 	if (!e)
 		e = lacks(l, LACKS_MODEL, j->model, sizeof(j->model),
-		    engine_take_table(l->g->services, j, j->model, l->why));
+		    jobs_take_table(l->g->services, j, j->model, l->why));
 	if (!e && states_round_is_open(r->state))
 		e = lacks(l, LACKS_STATE, r->optimizer_state, sizeof(r->optimizer_state),
 		    models_state_check(l->g->services->models, r->optimizer_state, l->why));
@@ -142,35 +141,35 @@ load_open(struct loader *l)
 		l->failed++;
 	e = store_accept_waiting(l->db, j->id, r->round, load_accept, l);
 	if (!e)
-		e = engine_late_load(l->db, j);
+		e = jobs_late_load(l->db, j);
 	if (!e)
-		e = engine_late_load_out(l->g, l->db, j);
+		e = jobs_late_load_out(l->g, l->db, j);
 	if (!e)
-		e = engine_rest_load(l->db, j);
+		e = jobs_rest_load(l->db, j);
 	if (!e && j->round.policy.buffered)
 		e = store_round_last_measured(l->db, j->id, &j->measured);
 	if (!e && j->work->spec.recipe.local.unit == LOCAL_SIZED)
 		e = tempo_load(&j->work->tempo, l->db, r);
 	if (e)
 		return e;
-	const struct round_policy policy = engine_terms_policy(j, engine_evaluates(j));
+	const struct round_policy policy = terms_policy(j, job_evaluates(j));
 	round_init(&j->round, &policy, l->failed);
 	/* Without a guard no rows were read for it, and no round went back. */
 	if (!schedule_state_matters(&j->work->spec))
 		j->work->schedule.base_round = r->round - 1 - l->failed;
-	engine_steps_load(l->g->services, j);
+	jobs_difference_load(l->g->services, j);
 	j->loaded = l->accepted;
 	j->early = l->early;
 	if (j->work->terms.stop.reports > 0)
 		e = store_round_reports(l->db, j->id, 1, r->round - 1, &j->reports);
-	return e ? e : engine_share_load(l->db, j);
+	return e ? e : jobs_share_load(l->db, j);
 }
 
 /* State of a job from its newest round: the open one, or the last one of a job that is over. */
 static enum err
 load_rounds(struct loader *l)
 {
-	struct engine_job *j = l->job;
+	struct job *j = l->job;
 	struct store_round *r = &j->row;
 
 	enum err e = store_round_last(l->db, j->id, r);
@@ -181,7 +180,7 @@ load_rounds(struct loader *l)
 	j->rounds_committed = open || r->state == OUTCOME_EVALUATED ? r->round - 1 : r->round;
 	e = load_metric(l);
 	if (!e)
-		e = engine_schedule_load(l->db, j);
+		e = jobs_guard_load(l->db, j);
 	if (e)
 		return e;
 	return states_job_lives(j->state) ? load_open(l) : load_ended(l);
@@ -191,16 +190,16 @@ load_rounds(struct loader *l)
 static void
 set_aside(struct loader *l)
 {
-	struct engine_job *j = l->job;
+	struct job *j = l->job;
 
 	log_event(LOG_LEVEL_ERROR, "job.damaged", LOG_S("job", j->hex), LOG_S("name", j->name),
 	    LOG_S("why", l->why->text));
 	if (states_job_lives(j->state))
-		engine_note_state(l->g, j, JOB_PAUSED, l->why->text);
+		jobs_note_state(l->g, j, JOB_PAUSED, l->why->text);
 	(void)round_step(&j->round, ROUND_STOP, 0, 0);
 	j->aside = true;
 	if (states_job_lives(j->state))
-		engine_lack_is(l->g, j, &l->lack);
+		jobs_lack_is(l->g, j, &l->lack);
 }
 
 /* A document is named by its hash: one changed bit would train something else under the old name. */
@@ -230,11 +229,11 @@ is_jobs(const struct loader *l, enum err e)
 static enum err
 load_row(struct loader *l, const struct store_job *row)
 {
-	struct engine_job *j = NULL;
+	struct job *j = NULL;
 
 	enum err e = check_document(row, l->why);
 	if (!e)
-		e = engine_job_new(&j, row->id, row->document, row->document_len, l->why);
+		e = jobs_read(&j, row->id, row->document, row->document_len, l->why);
 	if (e)
 		return e;
 	j->state = row->state;
@@ -245,7 +244,7 @@ load_row(struct loader *l, const struct store_job *row)
 	l->job = j;
 	l->lack = (struct engine_lack){.kind = LACKS_NOTHING};
 	l->why->text[0] = '\0';
-	e = engine_terms_load(l->g, l->db, j, l->why);
+	e = terms_load(l->g, l->db, j, l->why);
 	if (!e)
 		e = load_rounds(l);
 	if (is_jobs(l, e)) {
@@ -255,7 +254,7 @@ load_row(struct loader *l, const struct store_job *row)
 		e = ERR_OK;
 	}
 	if (e)
-		engine_job_free(j);
+		job_free(j);
 	return e;
 }
 
@@ -278,7 +277,7 @@ load_past(struct loader *l, const uint8_t id[16])
 
 	enum err e = store_past_get(l->db, id, &row);
 	if (!e)
-		e = engine_past_new(&l->job, &row);
+		e = jobs_past_new(&l->job, &row);
 	return e ? e : metric_rows_best(l->db, id, &l->job->best);
 }
 
@@ -293,8 +292,8 @@ load_job(void *ctx, const struct store_job_brief *brief)
 	if (e)
 		return e;
 	l->g->report.jobs[l->job->state]++;
-	engine_job_link(l->g, l->job);
-	engine_job_shrink(l->g, l->job);
+	jobs_link(l->g, l->job);
+	jobs_shrink(l->g, l->job);
 	return ERR_OK;
 }
 
@@ -327,7 +326,7 @@ load_again(struct store_db *db, void *arg, struct why *why)
 
 /* Into an engine of its own. */
 enum err
-engine_load_one(struct engine *g, const uint8_t id[16], struct engine_job **out)
+jobs_load_one(struct engine *g, const uint8_t id[16], struct job **out)
 {
 	struct engine *apart = calloc(1, sizeof(*apart));
 	struct loader l = {.g = apart};
@@ -341,12 +340,12 @@ engine_load_one(struct engine *g, const uint8_t id[16], struct engine_job **out)
 	tails_init(&apart->tails);
 	enum err e = store_read(g->services->store, load_again, &(struct again){&l, id}, &why);
 	*out = l.job;
-	engine_free(apart);
+	jobs_free(apart);
 	return e;
 }
 
 enum err
-engine_new(struct engine **out, const struct services *services, const uint8_t task_key[32],
+jobs_new(struct engine **out, const struct services *services, const uint8_t task_key[32],
     struct why *why)
 {
 	struct engine *g = calloc(1, sizeof(*g));
@@ -360,7 +359,7 @@ engine_new(struct engine **out, const struct services *services, const uint8_t t
 	tails_init(&g->tails);
 	enum err e = store_read(services->store, load_all, &l, why);
 	if (e) {
-		engine_free(g);
+		jobs_free(g);
 		return e;
 	}
 	*out = g;

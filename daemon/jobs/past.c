@@ -9,7 +9,7 @@
 /* Jobs that are over: rows that say what is shown of them; their documents are read when a device asks. */
 
 static void
-take_guard(struct engine_job *j, const struct store_past *row)
+take_guard(struct job *j, const struct store_past *row)
 {
 	j->is_guarded = row->is_guarded;
 	j->guard = (struct guard_view){.bad = (uint32_t)row->bad,
@@ -22,9 +22,9 @@ take_guard(struct engine_job *j, const struct store_past *row)
 }
 
 enum err
-engine_past_new(struct engine_job **out, const struct store_past *row)
+jobs_past_new(struct job **out, const struct store_past *row)
 {
-	struct engine_job *j = engine_job_blank(row->id);
+	struct job *j = job_blank(row->id);
 
 	if (!j)
 		return ERR_NOMEM;
@@ -55,7 +55,7 @@ engine_past_new(struct engine_job **out, const struct store_past *row)
 }
 
 static struct store_past
-row_of(const struct engine_job *j)
+row_of(const struct job *j)
 {
 	const struct guard_view *g = &j->guard;
 	struct store_past row = {.state = j->state,
@@ -108,7 +108,7 @@ row_written(void *arg, enum err e, const struct why *why)
 }
 
 void
-engine_past_note(struct engine *g, const struct engine_job *j)
+jobs_past_note(struct engine *g, const struct job *j)
 {
 	struct store_past *row = malloc(sizeof(*row));
 
@@ -120,13 +120,13 @@ engine_past_note(struct engine *g, const struct engine_job *j)
 }
 
 void
-engine_job_shrink(struct engine *g, struct engine_job *j)
+jobs_shrink(struct engine *g, struct job *j)
 {
 	if (!j->work || j->folds > 0 || j->readers > 0 || j->aside || states_job_lives(j->state) ||
-	    engine_names_state(j))
+	    jobs_names_state(j))
 		return;
-	j->guard = engine_view_guard(j);
-	engine_job_empty(j);
+	j->guard = jobs_guard_view(j);
+	job_empty(j);
 	if (!j->gone)
-		engine_past_note(g, j);
+		jobs_past_note(g, j);
 }

@@ -3,13 +3,11 @@
 #include <string.h>
 
 #include "bytes.h"
-#include "job_struct.h"
 #include "hash.h"
-#include "services.h"
-#include "wake.h"
+#include "job_struct.h"
 
 void
-engine_task_id(const struct engine *g, const struct engine_job *j, uint64_t round,
+roster_task_id(const struct engine *g, const struct job *j, uint64_t round,
     const uint8_t device[32], uint8_t out[16])
 {
 	uint8_t text[56], mac[HASH_LEN];
@@ -23,13 +21,13 @@ engine_task_id(const struct engine *g, const struct engine_job *j, uint64_t roun
 }
 
 static size_t
-invite_at(const struct engine_job *j, const uint8_t device[32])
+invite_at(const struct job *j, const uint8_t device[32])
 {
 	return bytes_place(j->invites, j->invite_count, sizeof(*j->invites), device, 32);
 }
 
 struct invite *
-engine_find_invite(const struct engine_job *j, const uint8_t device[32])
+roster_find(const struct job *j, const uint8_t device[32])
 {
 	size_t at = invite_at(j, device);
 
@@ -39,15 +37,15 @@ engine_find_invite(const struct engine_job *j, const uint8_t device[32])
 }
 
 bool
-engine_has_invite(const struct engine_job *j, const uint8_t device[32])
+roster_has(const struct job *j, const uint8_t device[32])
 {
-	const struct invite *have = engine_find_invite(j, device);
+	const struct invite *have = roster_find(j, device);
 
 	return have && have->state < INVITE_STOPPED;
 }
 
 struct invite *
-engine_hold_invite(struct engine_job *j, const uint8_t device[32])
+roster_hold(struct job *j, const uint8_t device[32])
 {
 	size_t at = invite_at(j, device);
 
@@ -66,17 +64,17 @@ engine_hold_invite(struct engine_job *j, const uint8_t device[32])
 }
 
 bool
-engine_awaits(const struct engine_job *j, const uint8_t device[32])
+roster_awaits(const struct job *j, const uint8_t device[32])
 {
-	const struct invite *have = engine_find_invite(j, device);
+	const struct invite *have = roster_find(j, device);
 
 	return have && have->state == INVITE_OUT;
 }
 
 enum err
-engine_invite(struct engine_job *j, const uint8_t device[32], enum invite_state state)
+roster_invite(struct job *j, const uint8_t device[32], enum invite_state state)
 {
-	struct invite *v = engine_hold_invite(j, device);
+	struct invite *v = roster_hold(j, device);
 
 	if (!v)
 		return ERR_NOMEM;
@@ -90,14 +88,14 @@ engine_invite(struct engine_job *j, const uint8_t device[32], enum invite_state 
 }
 
 const uint8_t *
-engine_name_task(struct engine *g, const struct engine_job *j, struct invite *v)
+roster_name_task(struct engine *g, const struct job *j, struct invite *v)
 {
 	static const uint8_t none[sizeof(v->task)];
 
 	assert(v);
 	if (memcmp(v->task, none, sizeof(none)) != 0)
 		return v->task;
-	engine_task_id(g, j, v->round, v->device, v->task);
+	roster_task_id(g, j, v->round, v->device, v->task);
 	g->report.tasks_total++;
 	return v->task;
 }
@@ -105,7 +103,7 @@ engine_name_task(struct engine *g, const struct engine_job *j, struct invite *v)
 /* --- who is drawn, and who evaluates */
 
 void
-engine_draw_note(struct engine_job *j, const uint8_t device[32])
+roster_note(struct job *j, const uint8_t device[32])
 {
 	struct choice_ticket t;
 
@@ -124,7 +122,7 @@ engine_draw_note(struct engine_job *j, const uint8_t device[32])
 }
 
 void
-engine_draw_forget(struct engine_job *j, const uint8_t device[32])
+roster_forget(struct job *j, const uint8_t device[32])
 {
 	size_t kept = 0;
 
@@ -140,12 +138,12 @@ engine_draw_forget(struct engine_job *j, const uint8_t device[32])
 
 /* A delta of an earlier opening may have come since they asked. */
 static size_t
-drop_invited(struct engine_job *j)
+drop_invited(struct job *j)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < j->candidate_count; i++)
-		if (!engine_has_invite(j, j->candidates[i].device))
+		if (!roster_has(j, j->candidates[i].device))
 			j->candidates[kept++] = j->candidates[i];
 	return kept;
 }
@@ -159,7 +157,7 @@ compare_devices(const void *a, const void *b)
 }
 
 uint32_t
-engine_draw(struct engine_job *j)
+roster_draw(struct job *j)
 {
 	size_t count = drop_invited(j);
 	uint32_t places = round_places(&j->round), drawn = 0;
@@ -171,20 +169,20 @@ engine_draw(struct engine_job *j)
 	if (count > 0)
 		qsort(j->candidates, count, sizeof(*j->candidates), compare_devices);
 	for (size_t i = 0; i < count; i++)
-		drawn += engine_invite(j, j->candidates[i].device, INVITE_OUT) == ERR_OK;
+		drawn += roster_invite(j, j->candidates[i].device, INVITE_OUT) == ERR_OK;
 	j->candidate_count = 0;
 	return drawn;
 }
 
 bool
-engine_draw_wants_evaluator(const struct engine_job *j)
+roster_wants_evaluator(const struct job *j)
 {
 	return j->work->spec.recipe.evaluate_by == EVALUATE_DEVICES &&
 	    j->evaluator_count < j->work->terms.round.quorum;
 }
 
 void
-engine_draw_evaluator(struct engine_job *j, const uint8_t device[32])
+roster_note_evaluator(struct job *j, const uint8_t device[32])
 {
 	size_t at = bytes_place(j->evaluators, j->evaluator_count, 32, device, 32);
 	if (at < j->evaluator_count && memcmp(j->evaluators[at], device, 32) == 0)
@@ -199,7 +197,7 @@ engine_draw_evaluator(struct engine_job *j, const uint8_t device[32])
 
 /* Of those who reported before a start nothing is known: they may. */
 bool
-engine_draw_evaluates(const struct engine_job *j)
+roster_evaluates(const struct job *j)
 {
 	return j->evaluator_count >= j->work->terms.round.quorum || !j->asked || j->loaded > 0;
 }

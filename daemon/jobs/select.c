@@ -10,24 +10,24 @@
 /* Who may work on a job, evaluate it, and read of it. */
 
 bool
-engine_central_evaluator(struct engine *g, const struct job_spec *spec, const uint8_t device[32])
+jobs_evaluator(struct engine *g, const struct job_spec *spec, const uint8_t device[32])
 {
 	return spec->recipe.evaluate_by == EVALUATE_PROGRAM &&
 	    registry_matches(g->services->registry, device, &spec->evaluators);
 }
 
 bool
-engine_central_of(struct engine *g, const struct engine_job *j, const uint8_t device[32])
+jobs_evaluator_of(struct engine *g, const struct job *j, const uint8_t device[32])
 {
-	return j->work && engine_central_evaluator(g, &j->work->spec, device);
+	return j->work && jobs_evaluator(g, &j->work->spec, device);
 }
 
 bool
-engine_central_reads(
-    struct engine *g, const struct engine_job *j, const uint8_t device[32], const uint8_t model[32])
+jobs_evaluator_reads(
+    struct engine *g, const struct job *j, const uint8_t device[32], const uint8_t model[32])
 {
 	return j->work && j->work->central.open && memcmp(j->work->central.model, model, 32) == 0 &&
-	    engine_central_of(g, j, device);
+	    jobs_evaluator_of(g, j, device);
 }
 
 static bool
@@ -41,19 +41,19 @@ is_in_share(const struct select_spec *s, const uint8_t job[16], const uint8_t de
 }
 
 bool
-engine_selects(
+jobs_selects(
     struct engine *g, const uint8_t job[16], const struct job_spec *spec, const uint8_t device[32])
 {
 	return is_in_share(&spec->select, job, device) &&
 	    registry_matches(g->services->registry, device, &spec->select) &&
-	    !engine_central_evaluator(g, spec, device);
+	    !jobs_evaluator(g, spec, device);
 }
 
 enum wait_reason
-engine_ineligible(struct engine *g, const struct engine_job *j, const uint8_t device[32])
+jobs_ineligible(struct engine *g, const struct job *j, const uint8_t device[32])
 {
-	return j->work && engine_selects(g, j->id, &j->work->spec, device) ? WAIT_NONE
-									   : WAIT_INELIGIBLE;
+	return j->work && jobs_selects(g, j->id, &j->work->spec, device) ? WAIT_NONE
+									 : WAIT_INELIGIBLE;
 }
 
 static enum err
@@ -66,8 +66,7 @@ read_document(struct store_db *db, void *arg, struct why *why)
 }
 
 bool
-engine_past_selects(
-    struct engine *g, const uint8_t job[16], const uint8_t device[32], uint64_t *read)
+jobs_past_selects(struct engine *g, const uint8_t job[16], const uint8_t device[32], uint64_t *read)
 {
 	struct store_job row = {.document = NULL};
 	struct job_spec spec;
@@ -81,15 +80,14 @@ engine_past_selects(
 	free(row.document);
 	if (e)
 		return false;
-	bool selects =
-	    engine_selects(g, job, &spec, device) || engine_central_evaluator(g, &spec, device);
+	bool selects = jobs_selects(g, job, &spec, device) || jobs_evaluator(g, &spec, device);
 	job_deinit(&spec);
 	return selects;
 }
 
 /* Has the device work to do for it? */
 bool
-engine_concerns(struct engine *g, const struct engine_job *j, const uint8_t device[32])
+jobs_concerns(struct engine *g, const struct job *j, const uint8_t device[32])
 {
-	return !engine_ineligible(g, j, device) || engine_central_of(g, j, device);
+	return !jobs_ineligible(g, j, device) || jobs_evaluator_of(g, j, device);
 }

@@ -10,15 +10,14 @@
 
 #define SECOND_MS 1000
 
-struct engine_job *
-engine_share_job(struct share_member *m)
+struct job *
+jobs_share_job(struct share_member *m)
 {
-	return m ? (struct engine_job *)(void *)((char *)m - offsetof(struct engine_job, member))
-		 : NULL;
+	return m ? (struct job *)(void *)((char *)m - offsetof(struct job, member)) : NULL;
 }
 
 void
-engine_share_join(struct engine *g, struct engine_job *j)
+jobs_share_join(struct engine *g, struct job *j)
 {
 	j->member.serial = j->serial;
 	j->member.waits = j->state == JOB_PAUSED;
@@ -32,7 +31,7 @@ engine_share_join(struct engine *g, struct engine_job *j)
 }
 
 void
-engine_share_wait(struct engine *g, struct engine_job *j, bool waits)
+jobs_share_wait(struct engine *g, struct job *j, bool waits)
 {
 	const bool back = j->member.waits && !waits;
 
@@ -44,7 +43,7 @@ engine_share_wait(struct engine *g, struct engine_job *j, bool waits)
 /* --- tasks */
 
 void
-engine_share_begin(struct engine *g, struct engine_job *j, struct invite *v)
+jobs_share_begin(struct engine *g, struct job *j, struct invite *v)
 {
 	if (v->handed_ms > 0)
 		return;
@@ -54,7 +53,7 @@ engine_share_begin(struct engine *g, struct engine_job *j, struct invite *v)
 }
 
 static void
-end(struct engine_job *j, struct invite *v, uint64_t now)
+end(struct job *j, struct invite *v, uint64_t now)
 {
 	if (v->handed_ms > 0)
 		share_end(
@@ -63,14 +62,14 @@ end(struct engine_job *j, struct invite *v, uint64_t now)
 }
 
 void
-engine_share_end(struct engine *g, struct engine_job *j, struct invite *v)
+jobs_share_end(struct engine *g, struct job *j, struct invite *v)
 {
 	end(j, v, clock_ms());
 	share_order_move(&g->order, &j->member);
 }
 
 void
-engine_share_end_all(struct engine *g, struct engine_job *j)
+jobs_share_end_all(struct engine *g, struct job *j)
 {
 	const uint64_t now = clock_ms();
 
@@ -81,8 +80,8 @@ engine_share_end_all(struct engine *g, struct engine_job *j)
 
 /* --- the walk */
 
-struct engine_job *
-engine_share_next(struct engine *g, struct share_walk *w)
+struct job *
+jobs_share_next(struct engine *g, struct share_walk *w)
 {
 	if (w->seen > 0 && w->seen % 8 == 0)
 		lock_give_way(&g->lock);
@@ -90,19 +89,19 @@ engine_share_next(struct engine *g, struct share_walk *w)
 	w->seen++;
 	if (m)
 		w->last = m->at;
-	return engine_share_job(m);
+	return jobs_share_job(m);
 }
 
-struct engine_job *
-engine_share_held(struct engine *g, const uint8_t device[32])
+struct job *
+jobs_share_held(struct engine *g, const uint8_t device[32])
 {
 	struct share_walk w = {.seen = 0};
-	struct engine_job *first = NULL, *j;
+	struct job *first = NULL, *j;
 
-	while ((j = engine_share_next(g, &w))) {
+	while ((j = jobs_share_next(g, &w))) {
 		if (first && first->member.priority > j->member.priority)
 			break;
-		if (!engine_awaits(j, device) || (first && first->serial < j->serial))
+		if (!roster_awaits(j, device) || (first && first->serial < j->serial))
 			continue;
 		if (first)
 			first->users--;
@@ -125,7 +124,7 @@ engine_share_held(struct engine *g, const uint8_t device[32])
 static enum err
 add_round(void *ctx, const struct store_round *r)
 {
-	struct engine_job *j = ctx;
+	struct job *j = ctx;
 	const double age = clock_wall() - r->closed_at, took = r->closed_at - r->opened_at;
 	const uint64_t devices = r->invited > r->reports ? r->invited : r->reports;
 
@@ -140,7 +139,7 @@ add_round(void *ctx, const struct store_round *r)
 }
 
 enum err
-engine_share_load(struct store_db *db, struct engine_job *j)
+jobs_share_load(struct store_db *db, struct job *j)
 {
 	enum err e = store_round_back(db, j->id, ROUNDS_MAX, add_round, j);
 
@@ -148,7 +147,7 @@ engine_share_load(struct store_db *db, struct engine_job *j)
 }
 
 void
-engine_share_restart(struct engine *g, struct engine_job *j)
+jobs_share_restart(struct engine *g, struct job *j)
 {
 	if (clock_wall() - j->created_at < (double)SHARE_HALF_LIFE_MS / SECOND_MS &&
 	    j->member.is_in)

@@ -11,7 +11,7 @@
 /* The bytes and operations that a job needs. */
 
 void
-engine_cost_note(struct engine_work *w)
+sizes_note_fold(struct engine_work *w)
 {
 	const struct job_spec *spec = &w->spec;
 
@@ -22,7 +22,7 @@ engine_cost_note(struct engine_work *w)
 }
 
 enum err
-engine_cost_check(const struct services *s, const struct engine_work *w, struct why *why)
+sizes_check_fold(const struct services *s, const struct engine_work *w, struct why *why)
 {
 	const struct config *c = shared_take(s->config);
 	const uint64_t work = c->fold_work,
@@ -45,7 +45,7 @@ engine_cost_check(const struct services *s, const struct engine_work *w, struct 
 }
 
 uint64_t
-engine_owner_bytes(const struct engine_job *j)
+sizes_memory(const struct job *j)
 {
 	const struct engine_work *w = j->work;
 	const struct recipe *r = &w->spec.recipe;
@@ -60,7 +60,7 @@ engine_owner_bytes(const struct engine_job *j)
 }
 
 uint64_t
-engine_variate_payload(const struct engine_job *j)
+sizes_payload(const struct job *j)
 {
 	return vectors_times(
 	    recipe_upload_most(&j->work->spec.recipe.upload, j->work->table.elements),
@@ -68,7 +68,7 @@ engine_variate_payload(const struct engine_job *j)
 }
 
 uint64_t
-engine_variate_state_bytes(const struct engine_job *j)
+sizes_state(const struct job *j)
 {
 	const struct job_spec *spec = &j->work->spec;
 

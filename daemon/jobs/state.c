@@ -30,7 +30,7 @@ audit_change(
 }
 
 enum err
-engine_change_state(struct store_db *db, const struct services *s, const struct engine_change *c,
+jobs_change_state(struct store_db *db, const struct services *s, const struct engine_change *c,
     enum job_state *was, struct why *why)
 {
 	struct store_job row;
@@ -51,7 +51,7 @@ engine_change_state(struct store_db *db, const struct services *s, const struct 
 }
 
 bool
-engine_job_lives(struct engine *g, const struct engine_job *j)
+jobs_lives(struct engine *g, const struct job *j)
 {
 	lock_take(&g->lock);
 	bool lives = states_job_lives(j->state);
@@ -73,7 +73,7 @@ write_state(struct store_db *db, void *arg, struct why *why)
 	const struct engine_change change = {c->id, c->state, c->reason, NULL};
 	enum job_state was;
 
-	return engine_change_state(db, c->services, &change, &was, why);
+	return jobs_change_state(db, c->services, &change, &was, why);
 }
 
 static void
@@ -85,15 +85,15 @@ state_written(void *arg, enum err e, const struct why *why)
 }
 
 void
-engine_note_state(struct engine *g, struct engine_job *j, enum job_state state, const char *reason)
+jobs_note_state(struct engine *g, struct job *j, enum job_state state, const char *reason)
 {
 	g->report.jobs[j->state]--;
 	g->report.jobs[state]++;
 	j->state = state;
-	engine_view_unstuck(g, j);
+	jobs_unstuck(g, j);
 	j->ended_at = states_job_lives(state) ? NAN : age_stamp(g->services->age);
 	g->dated = g->dated && (states_job_lives(state) || isfinite(j->ended_at));
-	engine_share_wait(g, j, state == JOB_PAUSED);
+	jobs_share_wait(g, j, state == JOB_PAUSED);
 	if (!states_job_lives(state)) {
 		share_order_remove(&g->order, &j->member);
 		standing_close(g->services->registry, j->place);
@@ -105,11 +105,11 @@ engine_note_state(struct engine *g, struct engine_job *j, enum job_state state, 
 }
 
 void
-engine_set_state(struct engine *g, struct engine_job *j, enum job_state state, const char *reason)
+jobs_set_state(struct engine *g, struct job *j, enum job_state state, const char *reason)
 {
 	struct state_change *c = calloc(1, sizeof(*c));
 
-	engine_note_state(g, j, state, reason);
+	jobs_note_state(g, j, state, reason);
 	if (!c)
 		return;
 	c->services = g->services;
@@ -128,21 +128,21 @@ static const char *const by_hand[JOB_STOPPED + 1] = {
 };
 
 const char *
-engine_by_hand(enum job_state state)
+jobs_by_hand(enum job_state state)
 {
 	return by_hand[state];
 }
 
 bool
-engine_paused_by_hand(const struct engine_job *j)
+jobs_paused_by_hand(const struct job *j)
 {
 	return j->state == JOB_PAUSED && strcmp(j->reason, by_hand[JOB_PAUSED]) == 0;
 }
 
 void
-engine_lack_is(struct engine *g, struct engine_job *j, const struct engine_lack *lack)
+jobs_lack_is(struct engine *g, struct job *j, const struct engine_lack *lack)
 {
-	engine_lack_nothing(g, j);
+	jobs_lack_nothing(g, j);
 	g->report.jobs_lacking += lack->kind != LACKS_NOTHING;
 	j->lack = *lack;
 	j->lack_fault = ERR_OK;
@@ -151,14 +151,14 @@ engine_lack_is(struct engine *g, struct engine_job *j, const struct engine_lack 
 }
 
 void
-engine_lack_nothing(struct engine *g, struct engine_job *j)
+jobs_lack_nothing(struct engine *g, struct job *j)
 {
 	g->report.jobs_lacking -= j->lack.kind != LACKS_NOTHING;
 	j->lack.kind = LACKS_NOTHING;
 }
 
 void
-engine_view_unstuck(struct engine *g, struct engine_job *j)
+jobs_unstuck(struct engine *g, struct job *j)
 {
 	if (!j->work)
 		return;

@@ -12,7 +12,7 @@
 /* What a job is run by: its document, and what people have overridden of it. */
 
 struct round_policy
-engine_terms_policy(const struct engine_job *j, bool evaluates)
+terms_policy(const struct job *j, bool evaluates)
 {
 	/* The machine takes it from a document: a copy that only reads what it shares. */
 	struct job_spec spec = j->work->spec;
@@ -23,14 +23,14 @@ engine_terms_policy(const struct engine_job *j, bool evaluates)
 }
 
 void
-engine_terms_take(struct engine *g, struct engine_job *j, const struct override_set *o)
+terms_take(struct engine *g, struct job *j, const struct override_set *o)
 {
 	struct engine_work *w = j->work;
 	const int64_t before = j->member.priority;
 
 	w->overrides = *o;
 	override_terms(&w->terms, &w->spec, o);
-	const struct round_policy policy = engine_terms_policy(j, j->round.policy.once);
+	const struct round_policy policy = terms_policy(j, j->round.policy.once);
 	round_amend(&j->round, &policy);
 	j->member.share = w->terms.share;
 	j->member.priority = w->terms.priority;
@@ -41,7 +41,7 @@ engine_terms_take(struct engine *g, struct engine_job *j, const struct override_
 
 /* A job does not end by a clock that is doubted: that is for good. */
 enum after_limit
-engine_terms_limit(const struct engine *g, const struct engine_job *j)
+terms_limit(const struct engine *g, const struct job *j)
 {
 	double now;
 	const bool believed = age_now(g->services->age, &now);
@@ -54,7 +54,7 @@ engine_terms_limit(const struct engine *g, const struct engine_job *j)
 
 /* Empty if there is no row. */
 enum err
-engine_terms_overrides(
+terms_overrides(
     struct store_db *db, const uint8_t job[16], struct override_set *out, struct why *why)
 {
 	char *text = NULL;
@@ -71,14 +71,14 @@ engine_terms_overrides(
 /* --- defaults of new jobs */
 
 void
-engine_terms_stamp(struct engine_job *j)
+terms_stamp(struct job *j)
 {
 	j->work->stamp = job_stamp_new(&j->work->spec);
 	job_stamp_apply(&j->work->spec, &j->work->stamp);
 }
 
 enum err
-engine_terms_put_stamp(struct store_db *db, const struct engine_job *j)
+terms_put_stamp(struct store_db *db, const struct job *j)
 {
 	struct buf text;
 
@@ -96,7 +96,7 @@ engine_terms_put_stamp(struct store_db *db, const struct engine_job *j)
 
 /* Without a row the document alone counts. */
 static enum err
-load_stamp(struct store_db *db, struct engine_job *j, struct why *why)
+load_stamp(struct store_db *db, struct job *j, struct why *why)
 {
 	char *text = NULL;
 
@@ -111,20 +111,20 @@ load_stamp(struct store_db *db, struct engine_job *j, struct why *why)
 }
 
 enum err
-engine_terms_load(struct engine *g, struct store_db *db, struct engine_job *j, struct why *why)
+terms_load(struct engine *g, struct store_db *db, struct job *j, struct why *why)
 {
 	struct override_set o;
 
 	enum err e = load_stamp(db, j, why);
 	if (!e)
-		e = engine_terms_overrides(db, j->id, &o, why);
+		e = terms_overrides(db, j->id, &o, why);
 	if (!e)
-		engine_terms_take(g, j, &o);
+		terms_take(g, j, &o);
 	return e;
 }
 
 enum err
-engine_rule_takes(const struct job_spec *spec, const struct round_spec *round, struct why *why)
+terms_rule_takes(const struct job_spec *spec, const struct round_spec *round, struct why *why)
 {
 	struct why detail = {""};
 

@@ -2,12 +2,11 @@
 #include <string.h>
 
 #include "bytes.h"
-#include "job_struct.h"
 #include "hex.h"
-#include "store.h"
+#include "job_struct.h"
 
 enum err
-engine_variate_init(struct engine_job *j)
+jobs_variate_init(struct job *j)
 {
 	if (j->work->spec.aggregate.variates == 0)
 		return ERR_OK;
@@ -17,13 +16,13 @@ engine_variate_init(struct engine_job *j)
 
 /* Where the device is, or would be. */
 static size_t
-member_at(const struct engine_job *j, const uint8_t device[32])
+member_at(const struct job *j, const uint8_t device[32])
 {
 	return bytes_place(j->members, j->member_count, sizeof(*j->members), device, 32);
 }
 
 static struct engine_member *
-find_member(const struct engine_job *j, const uint8_t device[32])
+find_member(const struct job *j, const uint8_t device[32])
 {
 	size_t at = member_at(j, device);
 
@@ -36,7 +35,7 @@ find_member(const struct engine_job *j, const uint8_t device[32])
 static enum err
 count_member(void *job, const uint8_t device[32], uint64_t round)
 {
-	struct engine_job *j = job;
+	struct job *j = job;
 	struct engine_member *have = find_member(j, device);
 
 	if (have) {
@@ -54,7 +53,7 @@ count_member(void *job, const uint8_t device[32], uint64_t round)
 }
 
 enum err
-engine_variate_load(struct store_db *db, struct engine_job *j)
+jobs_variate_load(struct store_db *db, struct job *j)
 {
 	if (!j->members)
 		return ERR_OK;
@@ -62,7 +61,7 @@ engine_variate_load(struct store_db *db, struct engine_job *j)
 }
 
 void
-engine_variate_count(struct engine_job *j, uint64_t round)
+jobs_variate_count(struct job *j, uint64_t round)
 {
 	for (size_t i = 0; j->members && i < j->invite_count; i++)
 		if (j->invites[i].state == INVITE_ACCEPTED)
@@ -70,7 +69,7 @@ engine_variate_count(struct engine_job *j, uint64_t round)
 }
 
 bool
-engine_variate_full(const struct engine_job *j, const uint8_t device[32])
+jobs_variate_full(const struct job *j, const uint8_t device[32])
 {
 	size_t used = j->member_count;
 
@@ -96,16 +95,16 @@ engine_variate_full(const struct engine_job *j, const uint8_t device[32])
 }
 
 enum problem_type
-engine_variate_claim(const struct engine_job *j, const uint8_t device[32], struct why *why)
+jobs_variate_claim(const struct job *j, const uint8_t device[32], struct why *why)
 {
-	if (!engine_variate_full(j, device))
+	if (!jobs_variate_full(j, device))
 		return PROBLEM_NONE;
 	err_set(why, ERR_STATE, "the job has all its devices");
 	return PROBLEM_WRONG_STATE;
 }
 
 void
-engine_variate_fill(const struct engine_job *j, const uint8_t device[32], struct task *out)
+jobs_variate_fill(const struct job *j, const uint8_t device[32], struct task *out)
 {
 	static const uint8_t none[32];
 	const struct engine_member *have = j->members ? find_member(j, device) : NULL;
@@ -116,11 +115,11 @@ engine_variate_fill(const struct engine_job *j, const uint8_t device[32], struct
 	if (memcmp(j->row.optimizer_state, none, 32) == 0)
 		return;
 	hex_encode(out->state, j->row.optimizer_state, 32);
-	out->state_bytes = engine_variate_state_bytes(j);
+	out->state_bytes = sizes_state(j);
 }
 
 bool
-engine_variate_counts(const struct engine_job *j, const uint8_t device[32])
+jobs_variate_counts(const struct job *j, const uint8_t device[32])
 {
 	if (!j->members || !states_job_lives(j->state))
 		return false;

@@ -11,7 +11,6 @@
 #include "http.h"
 #include "json.h"
 #include "registry.h"
-#include "services.h"
 #include "view.h"
 
 #define THINGS_PER_ROW 8 /* in memory, of what a row of the database costs */

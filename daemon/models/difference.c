@@ -13,7 +13,7 @@
 #include "hash.h"
 #include "models_inside.h"
 
-/* As many as a task offers: ENGINE_STEPS. */
+/* As many as a task offers: ENGINE_DIFFERENCES. */
 #define STEPS_MAX 16
 
 enum err

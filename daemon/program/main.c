@@ -110,7 +110,7 @@ serve(struct setup *setup, const sigset_t *signals, const char *path)
 			break;
 		if (sig == SIGHUP)
 			reload(setup, path);
-		engine_tick(s->engine);
+		rounds_tick(s->engine);
 		audit_tick(s->audit);
 		const struct config *c = shared_take(s->config);
 		spool_expire(s->spool, c->spool_part_s * 1000);

@@ -15,7 +15,6 @@
 #include "config.h"
 #include "cpu.h"
 #include "drive.h"
-#include "job_list.h"
 #include "evalsets.h"
 #include "fault.h"
 #include "file.h"
@@ -23,6 +22,7 @@
 #include "health.h"
 #include "hex.h"
 #include "incarnation.h"
+#include "job_list.h"
 #include "json.h"
 #include "keys.h"
 #include "leftovers.h"
@@ -333,7 +333,7 @@ build(struct setup *u, struct why *why)
 	if (!e)
 		e = certificates_begin(&u->s, why);
 	if (!e)
-		e = engine_new(&u->s.engine, &u->s, task_key, why);
+		e = jobs_new(&u->s.engine, &u->s, task_key, why);
 	FAULT("start.engine");
 	if (!e)
 		e = leftovers_settle(&u->s, why);
@@ -392,7 +392,7 @@ enum err
 setup_start(struct setup *u, struct why *why)
 {
 	/* Rounds first: a delta that came before its round runs would be refused for good. */
-	engine_start(u->s.engine, folder_submit, u->s.folder);
+	rounds_start(u->s.engine, folder_submit, u->s.folder);
 	FAULT("start.rounds");
 	enum err e = store_submit(u->s.store, append_start, appended, &u->s);
 	if (!e)
@@ -498,7 +498,7 @@ setup_free(struct setup *u)
 	stop_ask(&u->stop);
 	watch_stop(u->watch);
 	if (u->s.engine)
-		engine_stop(u->s.engine);
+		rounds_stop(u->s.engine);
 	if (u->started)
 		server_stop(u->s.server, STOP_MS);
 	folder_free(u->s.folder);
@@ -511,7 +511,7 @@ setup_free(struct setup *u)
 	store_close(u->s.store);
 	age_free(u->s.age);
 	server_free(u->s.server);
-	engine_free(u->s.engine);
+	jobs_free(u->s.engine);
 	spent_free(u->s.spent);
 	walks_free(u->s.walks);
 	registry_free(u->s.registry);

@@ -163,7 +163,7 @@ recovered(struct watch *h)
 	log_event(LOG_LEVEL_INFO, "health.recovered", LOG_S("reason", wait_reason_name(reason)),
 	    LOG_D("seconds", seconds));
 	spool_orphan_release(h->services);
-	engine_retry(h->services->engine);
+	rounds_retry(h->services->engine);
 	wake_ring(&h->services->wake);
 }
 
@@ -226,7 +226,7 @@ look(struct watch *h)
 			look_at_keys(h);
 		keep_reserve(h->services);
 		store_fill(h->services->store);
-		engine_look_after(h->services->engine);
+		rounds_look_after(h->services->engine);
 		return;
 	}
 	uint64_t need = health_need(h->services->health);

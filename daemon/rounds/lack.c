@@ -3,12 +3,11 @@
 #include <string.h>
 
 #include "clock.h"
-#include "rounds_inside.h"
 #include "health.h"
 #include "hex.h"
 #include "log.h"
 #include "models.h"
-#include "services.h"
+#include "rounds_inside.h"
 #include "spool.h"
 #include "wake.h"
 #include "worker.h"
@@ -22,7 +21,7 @@
 
 /* Lock held. */
 static void
-fold_later(struct engine *g, struct engine_job *j, const struct why *why)
+fold_later(struct engine *g, struct job *j, const struct why *why)
 {
 	uint64_t pause = ENGINE_RETRY_MS;
 
@@ -31,7 +30,7 @@ fold_later(struct engine *g, struct engine_job *j, const struct why *why)
 	if (pause > RETRY_LONGEST_MS)
 		pause = RETRY_LONGEST_MS;
 	j->fold_failures++;
-	engine_fold_at(g, j, clock_ms() + pause);
+	rounds_fold_at(g, j, clock_ms() + pause);
 	snprintf(j->reason, sizeof(j->reason), "the round waits to be folded: %s", why->text);
 	log_event(LOG_LEVEL_ERROR, "round.delayed", LOG_S("job", j->hex),
 	    LOG_U("round", j->row.round), LOG_D("seconds", (double)pause / 1000),
@@ -40,15 +39,15 @@ fold_later(struct engine *g, struct engine_job *j, const struct why *why)
 
 /* Back to an open, paused round that has what it had: resuming folds it again. Lock held. */
 static void
-set_aside(struct engine *g, struct engine_job *j, const struct why *why)
+set_aside(struct engine *g, struct job *j, const struct why *why)
 {
 	uint32_t accepted = j->round.accepted;
 
 	log_event(LOG_LEVEL_ERROR, "round.failed", LOG_S("job", j->hex),
 	    LOG_U("round", j->row.round), LOG_S("why", why->text));
-	engine_step(g, j, ROUND_PAUSE, 0);
-	engine_step(g, j, ROUND_BEGIN, accepted);
-	engine_set_state(g, j, JOB_PAUSED, why->text);
+	rounds_step(g, j, ROUND_PAUSE, 0);
+	rounds_step(g, j, ROUND_BEGIN, accepted);
+	jobs_set_state(g, j, JOB_PAUSED, why->text);
 }
 
 /* --- files that are gone, damaged, or cannot be read */
@@ -96,7 +95,7 @@ say_lack(
 /* In memory only: a start looks by itself. A round that was being folded is open again, with what it has, and is folded again when the
  * job goes on. Lock held. */
 static void
-begin_lack(struct engine *g, struct engine_job *j, const struct engine_lack *lack, enum err e,
+begin_lack(struct engine *g, struct job *j, const struct engine_lack *lack, enum err e,
     const struct why *why)
 {
 	uint32_t accepted = j->round.accepted;
@@ -106,18 +105,18 @@ begin_lack(struct engine *g, struct engine_job *j, const struct engine_lack *lac
 	log_event(LOG_LEVEL_ERROR, "job.damaged", LOG_S("job", j->hex), LOG_S("name", j->name),
 	    LOG_U("round", j->row.round), LOG_S("why", why->text));
 	say_lack(reason, lack, e, why);
-	engine_step(g, j, ROUND_PAUSE, 0);
+	rounds_step(g, j, ROUND_PAUSE, 0);
 	if (folding)
-		engine_step(g, j, ROUND_BEGIN, accepted);
-	engine_note_state(g, j, JOB_PAUSED, reason);
-	engine_lack_is(g, j, lack);
+		rounds_step(g, j, ROUND_BEGIN, accepted);
+	jobs_note_state(g, j, JOB_PAUSED, reason);
+	jobs_lack_is(g, j, lack);
 	j->lack_fault = e;
 	wake_ring(&g->services->wake);
 }
 
 /* Lock held. What is being folded finds out by itself. */
 static bool
-starts_from(const struct engine_job *j, const struct engine_lack *lack)
+starts_from(const struct job *j, const struct engine_lack *lack)
 {
 	if (j->state != JOB_RUNNING || !j->work || j->round.state == ROUND_FOLDING ||
 	    j->round.state == ROUND_ENDED)
@@ -135,21 +134,21 @@ tells_of_file(enum err e)
 }
 
 void
-engine_lacks(struct engine *g, const struct engine_lack *lack, enum err e, const struct why *why)
+rounds_lacks(struct engine *g, const struct engine_lack *lack, enum err e, const struct why *why)
 {
 	unsigned seen = 0;
 
 	if (!tells_of_file(e))
 		return;
 	lock_take(&g->lock);
-	for (struct engine_job *j = g->jobs; j; j = engine_next(g, j, &seen))
+	for (struct job *j = g->jobs; j; j = jobs_next(g, j, &seen))
 		if (starts_from(j, lack))
 			begin_lack(g, j, lack, e, why);
 	lock_release(&g->lock);
 }
 
 void
-engine_doubt(struct engine *g, const uint8_t model[32])
+rounds_doubt(struct engine *g, const uint8_t model[32])
 {
 	if (g->doubt_count < ENGINE_DOUBTS)
 		memcpy(g->doubts[g->doubt_count++], model, 32);
@@ -195,7 +194,7 @@ struct wanted {
 };
 
 static void
-want(struct wanted *to, const struct engine_job *j, bool waits, const struct engine_lack *lack)
+want(struct wanted *to, const struct job *j, bool waits, const struct engine_lack *lack)
 {
 	memcpy(to->job, j->id, 16);
 	to->waits = waits;
@@ -204,7 +203,7 @@ want(struct wanted *to, const struct engine_job *j, bool waits, const struct eng
 
 /* Lock held. At most two of a job. */
 static size_t
-wants_of(const struct engine_job *j, uint64_t now, struct wanted *to)
+wants_of(const struct job *j, uint64_t now, struct wanted *to)
 {
 	static const uint8_t none[32];
 	struct engine_lack base = {.kind = LACKS_MODEL}, state = {.kind = LACKS_STATE};
@@ -232,7 +231,7 @@ list_wanted(struct engine *g, size_t *count)
 	size_t room = g->job_count;
 	struct wanted *list = calloc(room + 1, 2 * sizeof(*list));
 	/* No lock is given away: the list has room for these jobs. */
-	for (struct engine_job *j = g->jobs; j && list && room-- > 0; j = j->next)
+	for (struct job *j = g->jobs; j && list && room-- > 0; j = j->next)
 		*count += wants_of(j, now, list + *count);
 	lock_release(&g->lock);
 	return list;
@@ -240,13 +239,13 @@ list_wanted(struct engine *g, size_t *count)
 
 /* What a person put there may fail for another reason, which is said. The first look after a start tells nothing new. Lock held. */
 static void
-note_fault(struct engine *g, struct engine_job *j, enum err e, const struct why *why)
+note_fault(struct engine *g, struct job *j, enum err e, const struct why *why)
 {
 	char reason[sizeof(j->reason)];
 
 	if (tells_of_file(e) && j->lack_fault && j->lack_fault != e) {
 		say_lack(reason, &j->lack, e, why);
-		engine_note_state(g, j, JOB_PAUSED, reason);
+		jobs_note_state(g, j, JOB_PAUSED, reason);
 	}
 	j->lack_fault = tells_of_file(e) ? e : j->lack_fault;
 }
@@ -255,11 +254,11 @@ note_fault(struct engine *g, struct engine_job *j, enum err e, const struct why 
 
 /* Lock held. */
 static void
-replace(struct engine *g, struct engine_job *old, struct engine_job *j)
+replace(struct engine *g, struct job *old, struct job *j)
 {
 	g->report.jobs[old->state]--;
-	engine_lack_nothing(g, old);
-	engine_view_unstuck(g, old);
+	jobs_lack_nothing(g, old);
+	jobs_unstuck(g, old);
 	share_order_remove(&g->order, &old->member);
 	standing_close(g->services->registry, old->place);
 	old->place = STANDING_NO_PLACE;
@@ -268,21 +267,21 @@ replace(struct engine *g, struct engine_job *old, struct engine_job *j)
 	g->gone_count++;
 	old->row = (struct store_round){.round = 0};
 	memset(old->model, 0, sizeof(old->model));
-	engine_schedule_drop_states(old);
+	jobs_drop_states(old);
 	g->report.jobs[j->state]++;
-	engine_job_link(g, j);
-	engine_share_restart(g, j);
+	jobs_link(g, j);
+	jobs_share_restart(g, j);
 	if (j->round.state == ROUND_IDLE)
-		engine_begin_open(g, j);
+		rounds_begin_open(g, j);
 	log_event(LOG_LEVEL_INFO, "job.mended", LOG_S("job", j->hex), LOG_S("name", j->name),
 	    LOG_U("round", j->row.round));
 }
 
 /* Lock held. True: the job that was loaded is the engine's now. */
 static bool
-take_again(struct engine *g, const uint8_t id[16], struct engine_job *j)
+take_again(struct engine *g, const uint8_t id[16], struct job *j)
 {
-	struct engine_job *old = engine_find(g, id);
+	struct job *old = jobs_find(g, id);
 
 	if (!old || !old->aside || !states_job_lives(old->state))
 		return false;
@@ -291,7 +290,7 @@ take_again(struct engine *g, const uint8_t id[16], struct engine_job *j)
 		return true;
 	}
 	/* It lacks something else, too. */
-	engine_lack_is(g, old, &j->lack);
+	jobs_lack_is(g, old, &j->lack);
 	memcpy(old->reason, j->reason, sizeof(old->reason));
 	return false;
 }
@@ -300,15 +299,15 @@ take_again(struct engine *g, const uint8_t id[16], struct engine_job *j)
 static void
 load_again(struct engine *g, const uint8_t id[16])
 {
-	struct engine_job *j = NULL;
+	struct job *j = NULL;
 
-	if (engine_load_one(g, id, &j))
+	if (jobs_load_one(g, id, &j))
 		return;
 	lock_take(&g->lock);
 	bool taken = take_again(g, id, j);
 	lock_release(&g->lock);
 	if (!taken)
-		engine_job_free(j);
+		job_free(j);
 	else
 		wake_ring(&g->services->wake);
 }
@@ -318,7 +317,7 @@ static void
 end_lack(struct engine *g, const struct wanted *w, enum err e, const struct why *why)
 {
 	lock_take(&g->lock);
-	struct engine_job *j = engine_find(g, w->job);
+	struct job *j = jobs_find(g, w->job);
 	bool again = false, same = j && memcmp(&j->lack, &w->lack, sizeof(w->lack)) == 0;
 	if (same && e) {
 		uint64_t pause = LACK_FIRST_MS << (j->lack_looks < 5 ? j->lack_looks : 5);
@@ -331,9 +330,9 @@ end_lack(struct engine *g, const struct wanted *w, enum err e, const struct why 
 	} else if (same) {
 		log_event(LOG_LEVEL_INFO, "job.mended", LOG_S("job", j->hex),
 		    LOG_S("name", j->name), LOG_U("round", j->row.round));
-		engine_lack_nothing(g, j);
-		engine_note_state(g, j, JOB_RUNNING, "");
-		engine_step(g, j, ROUND_RESUME, 0);
+		jobs_lack_nothing(g, j);
+		jobs_note_state(g, j, JOB_RUNNING, "");
+		rounds_step(g, j, ROUND_RESUME, 0);
 	}
 	lock_release(&g->lock);
 	if (again)
@@ -358,7 +357,7 @@ look_at_doubts(struct engine *g)
 		struct why why = {""};
 		memcpy(lack.id, doubts[i], 32);
 		enum err e = models_doubt(g->services->models, lack.id, &why);
-		engine_lacks(g, &lack, e, &why);
+		rounds_lacks(g, &lack, e, &why);
 	}
 }
 
@@ -386,7 +385,7 @@ look_after(void *arg)
 		if (list[i].waits)
 			end_lack(g, &list[i], e, &why);
 		else if (e)
-			engine_lacks(g, &list[i].lack, e, &why);
+			rounds_lacks(g, &list[i].lack, e, &why);
 	}
 	free(list);
 	lock_take(&g->lock);
@@ -395,7 +394,7 @@ look_after(void *arg)
 }
 
 void
-engine_look_after(struct engine *g)
+rounds_look_after(struct engine *g)
 {
 	lock_take(&g->lock);
 	bool begin = g->started && !g->stopping && !g->looking;
@@ -409,10 +408,10 @@ engine_look_after(struct engine *g)
 }
 
 void
-engine_fold_failed(struct engine *g, const struct engine_fold *f, const struct engine_lack *lack,
+rounds_fold_failed(struct engine *g, const struct engine_fold *f, const struct engine_lack *lack,
     enum err e, const struct why *why)
 {
-	struct engine_job *j = f->job;
+	struct job *j = f->job;
 	/* For one file its job waits alone: the machine is not ill of it. */
 	bool passes = health_passes(e) && !(lack->kind && tells_of_file(e));
 

@@ -1,10 +1,9 @@
 #include <string.h>
 
 #include "clock.h"
-#include "rounds_inside.h"
 #include "health.h"
 #include "log.h"
-#include "services.h"
+#include "rounds_inside.h"
 
 /* Whether jobs move. */
 
@@ -23,18 +22,18 @@ struct stuck_look {
 
 /* Lock held. */
 static struct stuck_facts
-facts_of(struct engine *g, const struct engine_job *j, const struct stuck_look *l)
+facts_of(struct engine *g, const struct job *j, const struct stuck_look *l)
 {
 	const struct engine_work *w = j->work;
 	const struct round *r = &j->round;
 
 	return (struct stuck_facts){.state = j->state,
 	    .reason = j->reason,
-	    .by_hand = engine_paused_by_hand(j),
+	    .by_hand = jobs_paused_by_hand(j),
 	    .aside = r->state == ROUND_ENDED || j->lack.kind != LACKS_NOTHING,
 	    .unready = l->health.reason,
 	    .detail = l->health.detail,
-	    .evaluates = engine_evaluates(j),
+	    .evaluates = job_evaluates(j),
 	    .evaluation = w->unmeasured,
 	    .fold_failures = r->state == ROUND_FOLDING ? j->fold_failures : 0,
 	    .is_open = r->state == ROUND_GATHER || r->state == ROUND_OPEN,
@@ -53,7 +52,7 @@ facts_of(struct engine *g, const struct engine_job *j, const struct stuck_look *
 
 /* Lock held, and given away: the job is in use. */
 static void
-look_whom(struct engine *g, struct engine_job *j, struct stuck_look *l)
+look_whom(struct engine *g, struct job *j, struct stuck_look *l)
 {
 	struct engine_reach reach;
 
@@ -63,7 +62,7 @@ look_whom(struct engine *g, struct engine_job *j, struct stuck_look *l)
 	l->left--;
 	j->readers++;
 	lock_release(&g->lock);
-	engine_reach_of(g, j, &reach);
+	jobs_reach(g, j, &reach);
 	lock_take(&g->lock);
 	j->readers--;
 	j->work->reach = (struct stuck_reach){reach.devices, reach.lately, reach.suspended};
@@ -71,7 +70,7 @@ look_whom(struct engine *g, struct engine_job *j, struct stuck_look *l)
 }
 
 static void
-say_stuck(struct engine *g, struct engine_job *j, enum stuck_kind was)
+say_stuck(struct engine *g, struct job *j, enum stuck_kind was)
 {
 	const struct stuck *s = &j->work->stuck.said;
 
@@ -91,7 +90,7 @@ say_stuck(struct engine *g, struct engine_job *j, enum stuck_kind was)
 
 /* Lock held, and given away now and then: the job is in use. */
 static void
-look_stuck(struct engine *g, struct engine_job *j, struct stuck_look *l)
+look_stuck(struct engine *g, struct job *j, struct stuck_look *l)
 {
 	struct stuck_facts f = facts_of(g, j, l);
 
@@ -107,7 +106,7 @@ look_stuck(struct engine *g, struct engine_job *j, struct stuck_look *l)
 }
 
 void
-engine_view_reopened(struct engine_job *j)
+rounds_note_reopened(struct job *j)
 {
 	struct engine_work *w = j->work;
 	uint32_t tasks[STUCK_KINDS] = {0};
@@ -129,11 +128,11 @@ engine_view_reopened(struct engine_job *j)
 }
 
 void
-engine_view_stuck(struct engine *g, uint64_t now_ms)
+rounds_look_stuck(struct engine *g, uint64_t now_ms)
 {
 	struct stuck_look l = {.now_ms = now_ms, .left = REACHES};
 	struct share_walk walk = {.seen = 0};
-	struct engine_job *j;
+	struct job *j;
 
 	lock_take(&g->lock);
 	if (now_ms < g->stuck_ms) {
@@ -147,14 +146,14 @@ engine_view_stuck(struct engine *g, uint64_t now_ms)
 		health_report(g->services->health, &l.health);
 	g->stuck_ms = now_ms + LOOK_MS;
 	/* One that is passed over, or seen twice, is seen again in a second. */
-	while ((j = engine_share_next(g, &walk))) {
+	while ((j = jobs_share_next(g, &walk))) {
 		if (!j->work)
 			continue;
 		j->users++;
 		l.tasks += j->state == JOB_RUNNING ? round_out(&j->round) : 0;
 		look_stuck(g, j, &l);
 		j->users--;
-		engine_job_shrink(g, j);
+		jobs_shrink(g, j);
 	}
 	g->reach_wanted = l.wanted;
 	g->tasks_out = l.tasks;
@@ -162,7 +161,7 @@ engine_view_stuck(struct engine *g, uint64_t now_ms)
 }
 
 void
-engine_stuck(struct engine *g, uint64_t out[STUCK_KINDS])
+rounds_stuck(struct engine *g, uint64_t out[STUCK_KINDS])
 {
 	lock_take(&g->lock);
 	memcpy(out, g->stuck, sizeof(g->stuck));

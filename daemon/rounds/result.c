@@ -2,10 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rounds_inside.h"
 #include "fault.h"
 #include "log.h"
 #include "models.h"
+#include "rounds_inside.h"
 #include "schedule_rows.h"
 #include "services.h"
 #include "wake.h"
@@ -84,8 +84,8 @@ guard_evaluated(const struct engine_fold *f, struct engine_outcome *o)
 }
 
 static enum err
-guard_plan(const struct services *s, const struct engine_fold *f,
-    struct engine_outcome *o, struct why *why)
+guard_plan(const struct services *s, const struct engine_fold *f, struct engine_outcome *o,
+    struct why *why)
 {
 	const struct schedule_turn *t = &o->turn;
 	const struct best_point p = measured(f, o);
@@ -100,8 +100,7 @@ guard_plan(const struct services *s, const struct engine_fold *f,
 }
 
 static void
-guard_apply(
-    struct engine_job *j, const struct engine_fold *f, const struct engine_outcome *o)
+guard_apply(struct job *j, const struct engine_fold *f, const struct engine_outcome *o)
 {
 	j->work->schedule = o->schedule;
 	j->best = o->best;
@@ -112,10 +111,10 @@ guard_apply(
 }
 
 static bool
-has_evaluators(struct engine *g, const struct engine_job *j)
+has_evaluators(struct engine *g, const struct job *j)
 {
 	lock_take(&g->lock);
-	bool has = engine_draw_evaluates(j);
+	bool has = roster_evaluates(j);
 	lock_release(&g->lock);
 	return has;
 }
@@ -138,7 +137,7 @@ plan_evaluated(const struct engine_fold *f, struct engine_outcome *o)
 static void
 open_next(const struct engine_fold *f, struct engine_outcome *o)
 {
-	engine_open_row(&o->next, f->job, o->row.round + 1, o->turn.base);
+	job_open_row(&o->next, f->job, o->row.round + 1, o->turn.base);
 	if (o->after.begin_next) {
 		memcpy(o->next.optimizer_state, o->turn.state, 32);
 		return;
@@ -148,7 +147,7 @@ open_next(const struct engine_fold *f, struct engine_outcome *o)
 }
 
 enum err
-engine_plan(
+rounds_plan(
     struct engine *g, const struct engine_fold *f, struct engine_outcome *o, struct why *why)
 {
 	if (o->row.state == OUTCOME_EVALUATED) {
@@ -159,7 +158,7 @@ engine_plan(
 	const struct after_round ended = {.limit = f->limit,
 	    .committed = finite,
 	    .has_evaluators = has_evaluators(g, f->job),
-	    .actions = engine_foresee(g, f->job, finite ? ROUND_FOLDED : ROUND_NOT_FINITE),
+	    .actions = rounds_foresee(g, f->job, finite ? ROUND_FOLDED : ROUND_NOT_FINITE),
 	    .evaluated = o->row.evaluate.known,
 	    .loss = o->row.evaluate.loss,
 	    .accuracy = o->row.evaluate.accuracy,
@@ -204,8 +203,8 @@ count_round(struct engine_report *r, const struct engine_outcome *o)
 
 /* What the round has made. Lock held. */
 static void
-take_result(struct engine *g, struct engine_job *j, const struct engine_fold *f,
-    const struct engine_outcome *o)
+take_result(
+    struct engine *g, struct job *j, const struct engine_fold *f, const struct engine_outcome *o)
 {
 	bool evaluated = o->row.state == OUTCOME_EVALUATED;
 
@@ -213,7 +212,7 @@ take_result(struct engine *g, struct engine_job *j, const struct engine_fold *f,
 	if (!evaluated)
 		j->model_bytes = o->next_bytes;
 	if (o->difference_bytes > 0)
-		engine_steps_add(j, o->row.base, o->row.model, o->difference_bytes);
+		jobs_difference_add(j, o->row.base, o->row.model, o->difference_bytes);
 	j->rounds_committed = o->row.round - evaluated;
 	if (o->row.evaluate.known) {
 		j->metric = o->row.evaluate;
@@ -231,13 +230,13 @@ take_result(struct engine *g, struct engine_job *j, const struct engine_fold *f,
 		j->reason[0] = '\0';
 	j->fold_failures = 0;
 	if (o->row.state == OUTCOME_COMMITTED) {
-		engine_variate_count(j, o->row.round);
+		jobs_variate_count(j, o->row.round);
 		j->reports += o->row.reports;
 	}
 	if (j->round.policy.buffered)
-		engine_late_turn(j);
+		jobs_late_turn(j);
 	else {
-		engine_share_end_all(g, j);
+		jobs_share_end_all(g, j);
 		j->invite_count = 0;
 	}
 	j->candidate_count = 0;
@@ -246,47 +245,47 @@ take_result(struct engine *g, struct engine_job *j, const struct engine_fold *f,
 
 /* A stop has ended its rounds for good. Lock held. */
 static void
-begin_evaluation(struct engine *g, struct engine_job *j)
+begin_evaluation(struct engine *g, struct job *j)
 {
-	const struct round_policy policy = engine_terms_policy(j, true);
+	const struct round_policy policy = terms_policy(j, true);
 
 	if (j->round.state == ROUND_ENDED)
 		return;
 	FAULT("round.evaluation");
 	j->invite_count = 0;
 	round_init(&j->round, &policy, 0);
-	engine_begin_open(g, j);
+	rounds_begin_open(g, j);
 }
 
 /* The next round, or the end. Lock held. */
 static void
-go_on(struct engine *g, struct engine_job *j, const struct engine_outcome *o)
+go_on(struct engine *g, struct job *j, const struct engine_outcome *o)
 {
 	bool failed = o->row.state == OUTCOME_FAILED;
-	unsigned act = engine_step(g, j, failed ? ROUND_NOT_FINITE : ROUND_FOLDED, 0);
+	unsigned act = rounds_step(g, j, failed ? ROUND_NOT_FINITE : ROUND_FOLDED, 0);
 	bool over = j->state == JOB_STOPPED;
 
 	if (o->after.begin_next || o->after.begin_evaluation) {
 		j->row = o->next;
-		engine_late_open(j, o->row.model);
+		jobs_late_open(j, o->row.model);
 	}
 	/* The commit has written it already. */
 	if (o->after.job_state && !over)
-		engine_note_state(g, j, o->after.job_state, o->after.job_reason);
+		jobs_note_state(g, j, o->after.job_state, o->after.job_reason);
 	if (o->after.begin_evaluation) {
 		begin_evaluation(g, j);
 		return;
 	}
 	if (o->turn.verdict == GUARD_PAUSE || o->turn.verdict == GUARD_ROLLBACK_PAUSE)
-		engine_step(g, j, ROUND_PAUSE, 0);
+		rounds_step(g, j, ROUND_PAUSE, 0);
 	if (!o->after.begin_next)
-		engine_step(g, j, ROUND_STOP, 0);
+		rounds_step(g, j, ROUND_STOP, 0);
 	else if (act & ROUND_DO_BEGIN)
-		engine_step(g, j, ROUND_BEGIN, 0);
+		rounds_step(g, j, ROUND_BEGIN, 0);
 }
 
 void
-engine_folded(struct engine *g, const struct engine_fold *f, const struct engine_outcome *o)
+rounds_folded(struct engine *g, const struct engine_fold *f, const struct engine_outcome *o)
 {
 	log_round(f, o);
 	lock_take(&g->lock);
@@ -300,24 +299,24 @@ engine_folded(struct engine *g, const struct engine_fold *f, const struct engine
 }
 
 void
-engine_forget_later(struct engine *g)
+rounds_forget_later(struct engine *g)
 {
 	if (g->started && !g->stopping)
 		(void)!g->fold(g->folder, &(struct engine_fold){.job = NULL});
 }
 
 bool
-engine_forgotten_state(struct engine *g, uint8_t hash[32])
+rounds_forgotten_state(struct engine *g, uint8_t hash[32])
 {
 	bool found = false;
 	unsigned seen = 0;
 
 	lock_take(&g->lock);
-	for (struct engine_job *j = g->jobs; j && !found; j = engine_next(g, j, &seen)) {
+	for (struct job *j = g->jobs; j && !found; j = jobs_next(g, j, &seen)) {
 		if (states_job_lives(j->state))
 			continue;
-		found = engine_schedule_take_state(j, hash);
-		engine_job_shrink(g, j);
+		found = jobs_take_state(j, hash);
+		jobs_shrink(g, j);
 	}
 	lock_release(&g->lock);
 	return found;

@@ -1,9 +1,8 @@
 #include <string.h>
 
 #include "clock.h"
-#include "rounds_inside.h"
 #include "log.h"
-#include "services.h"
+#include "rounds_inside.h"
 #include "spent.h"
 #include "wake.h"
 
@@ -11,7 +10,7 @@
 
 /* Lock held. */
 static void
-start_fold(struct engine *g, struct engine_job *j)
+start_fold(struct engine *g, struct job *j)
 {
 	const struct round_close close = round_close(&j->round);
 	struct engine_fold f = {.job = j,
@@ -27,7 +26,7 @@ start_fold(struct engine *g, struct engine_job *j)
 	f.row.aborted = close.aborted;
 	f.row.reopened = close.reopened;
 	f.bytes_down = j->bytes_down;
-	f.limit = engine_terms_limit(g, j);
+	f.limit = terms_limit(g, j);
 	f.stamp = j->work->stamp;
 	f.overrides = j->work->overrides;
 	f.evaluate_deadline_s = j->work->terms.evaluate_deadline_s;
@@ -41,23 +40,23 @@ start_fold(struct engine *g, struct engine_job *j)
 	j->folds++;
 	if (g->fold(g->folder, &f)) {
 		j->folds--;
-		engine_fold_at(g, j, clock_ms() + ENGINE_RETRY_MS); /* no memory */
+		rounds_fold_at(g, j, clock_ms() + ENGINE_RETRY_MS); /* no memory */
 	}
 }
 
 /* Forgets everyone who has not reported: an abandoned round invites anew. */
 static void
-reopen(struct engine *g, struct engine_job *j)
+reopen(struct engine *g, struct job *j)
 {
 	size_t kept = 0;
 
-	engine_view_reopened(j);
+	rounds_note_reopened(j);
 	if (spent_log(g->services, j->owner, 0))
 		log_event(LOG_LEVEL_WARN, "round.reopened", LOG_S("job", j->hex),
 		    LOG_U("round", j->row.round), LOG_U("reports", j->round.accepted),
 		    LOG_U("quorum", j->round.policy.quorum),
 		    LOG_S("why", "too few reports before the deadline"));
-	engine_share_end_all(g, j);
+	jobs_share_end_all(g, j);
 	for (size_t i = 0; i < j->invite_count; i++)
 		if (j->invites[i].state == INVITE_ACCEPTED)
 			j->invites[kept++] = j->invites[i];
@@ -75,7 +74,7 @@ look_at(struct engine *g, uint64_t ms)
 }
 
 static unsigned
-step(struct engine *g, struct engine_job *j, enum round_event event, uint32_t arg)
+step(struct engine *g, struct job *j, enum round_event event, uint32_t arg)
 {
 	unsigned actions = round_step(&j->round, event, arg, clock_ms());
 
@@ -90,28 +89,28 @@ step(struct engine *g, struct engine_job *j, enum round_event event, uint32_t ar
 
 /* What a draw comes to may close the round, but never asks for another draw. */
 unsigned
-engine_step(struct engine *g, struct engine_job *j, enum round_event event, uint32_t arg)
+rounds_step(struct engine *g, struct job *j, enum round_event event, uint32_t arg)
 {
 	unsigned actions = step(g, j, event, arg);
 
 	if (actions & ROUND_DO_DRAW) {
-		(void)step(g, j, ROUND_DRAWN, engine_draw(j));
+		(void)step(g, j, ROUND_DRAWN, roster_draw(j));
 		wake_ring(&g->services->wake);
 	}
 	return actions;
 }
 
 void
-engine_fold_end(struct engine *g, const struct engine_fold *f)
+rounds_fold_end(struct engine *g, const struct engine_fold *f)
 {
 	lock_take(&g->lock);
 	f->job->folds--;
-	engine_job_shrink(g, f->job);
+	jobs_shrink(g, f->job);
 	lock_release(&g->lock);
 }
 
 unsigned
-engine_foresee(struct engine *g, const struct engine_job *j, enum round_event event)
+rounds_foresee(struct engine *g, const struct job *j, enum round_event event)
 {
 	lock_take(&g->lock);
 	struct round copy = j->round;
@@ -120,21 +119,21 @@ engine_foresee(struct engine *g, const struct engine_job *j, enum round_event ev
 }
 
 void
-engine_fold_at(struct engine *g, struct engine_job *j, uint64_t ms)
+rounds_fold_at(struct engine *g, struct job *j, uint64_t ms)
 {
 	j->fold_retry_ms = ms;
 	look_at(g, ms);
 }
 
 static void
-expire_at(struct engine *g, struct engine_job *j, uint64_t ms)
+expire_at(struct engine *g, struct job *j, uint64_t ms)
 {
 	j->expiry_ms = ms;
 	look_at(g, ms);
 }
 
 static bool
-retry_due(struct engine_job *j, uint64_t now_ms)
+retry_due(struct job *j, uint64_t now_ms)
 {
 	if (j->fold_retry_ms == 0 || j->fold_retry_ms > now_ms)
 		return false;
@@ -143,7 +142,7 @@ retry_due(struct engine_job *j, uint64_t now_ms)
 }
 
 static void
-expire(struct engine *g, struct engine_job *j, uint64_t now_ms)
+expire(struct engine *g, struct job *j, uint64_t now_ms)
 {
 	uint64_t next = UINT64_MAX;
 	uint64_t freed = 0;
@@ -157,8 +156,8 @@ expire(struct engine *g, struct engine_job *j, uint64_t now_ms)
 			continue;
 		}
 		v->state = INVITE_EXPIRED;
-		engine_share_end(g, j, v);
-		engine_step(g, j, ROUND_EXPIRED, 0);
+		jobs_share_end(g, j, v);
+		rounds_step(g, j, ROUND_EXPIRED, 0);
 		freed++;
 	}
 	expire_at(g, j, next);
@@ -175,9 +174,9 @@ look(struct engine *g, uint64_t now)
 	unsigned seen = 0;
 
 	g->look_ms = UINT64_MAX;
-	for (struct engine_job *j = g->jobs; j && !g->stopping; j = engine_next(g, j, &seen)) {
+	for (struct job *j = g->jobs; j && !g->stopping; j = jobs_next(g, j, &seen)) {
 		if (round_next_ms(&j->round) <= now)
-			engine_step(g, j, ROUND_TICK, 0);
+			rounds_step(g, j, ROUND_TICK, 0);
 		if (retry_due(j, now))
 			start_fold(g, j);
 		if (j->expiry_ms <= now)
@@ -190,7 +189,7 @@ look(struct engine *g, uint64_t now)
 }
 
 void
-engine_tick(struct engine *g)
+rounds_tick(struct engine *g)
 {
 	uint64_t now = clock_ms();
 
@@ -198,32 +197,32 @@ engine_tick(struct engine *g)
 	if (g->started && !g->stopping && g->look_ms <= now)
 		look(g, now);
 	if (g->gone_count > 0)
-		engine_drop_gone(g);
+		jobs_drop_gone(g);
 	bool runs = g->started && !g->stopping;
 	lock_release(&g->lock);
 	if (runs)
-		engine_view_stuck(g, now);
+		rounds_look_stuck(g, now);
 }
 
 /* --- beginning and end */
 
 void
-engine_begin_open(struct engine *g, struct engine_job *j)
+rounds_begin_open(struct engine *g, struct job *j)
 {
 	if (j->state == JOB_PAUSED)
-		engine_step(g, j, ROUND_PAUSE, 0);
-	engine_step(g, j, ROUND_BEGIN, j->loaded);
+		rounds_step(g, j, ROUND_PAUSE, 0);
+	rounds_step(g, j, ROUND_BEGIN, j->loaded);
 	if (j->early > 0)
-		engine_step(g, j, ROUND_EARLY, j->early);
+		rounds_step(g, j, ROUND_EARLY, j->early);
 	if (j->out > 0) {
-		engine_step(g, j, ROUND_OUT, j->out);
+		rounds_step(g, j, ROUND_OUT, j->out);
 		expire_at(g, j, j->expiry_ms);
 	}
 	j->early = j->out = 0;
 }
 
 void
-engine_start(
+rounds_start(
     struct engine *g, enum err (*fold)(void *folder, const struct engine_fold *f), void *folder)
 {
 	unsigned seen = 0;
@@ -232,16 +231,16 @@ engine_start(
 	g->fold = fold;
 	g->folder = folder;
 	g->started = true;
-	for (struct engine_job *j = g->jobs; j; j = engine_next(g, j, &seen)) {
-		engine_share_restart(g, j);
+	for (struct job *j = g->jobs; j; j = jobs_next(g, j, &seen)) {
+		jobs_share_restart(g, j);
 		if (j->round.state == ROUND_IDLE)
-			engine_begin_open(g, j);
+			rounds_begin_open(g, j);
 	}
 	lock_release(&g->lock);
 }
 
 void
-engine_stop(struct engine *g)
+rounds_stop(struct engine *g)
 {
 	lock_take(&g->lock);
 	g->stopping = true;
@@ -249,19 +248,19 @@ engine_stop(struct engine *g)
 }
 
 void
-engine_retry(struct engine *g)
+rounds_retry(struct engine *g)
 {
 	unsigned seen = 0;
 
 	lock_take(&g->lock);
-	for (struct engine_job *j = g->jobs; j; j = engine_next(g, j, &seen))
+	for (struct job *j = g->jobs; j; j = jobs_next(g, j, &seen))
 		if (j->fold_retry_ms > 0)
-			engine_fold_at(g, j, 1);
+			rounds_fold_at(g, j, 1);
 	lock_release(&g->lock);
 }
 
 void
-engine_late_watch(struct engine *g, struct engine_job *j, struct invite *v)
+rounds_watch_task(struct engine *g, struct job *j, struct invite *v)
 {
 	const double seconds = j->work->terms.round.task_timeout_s;
 

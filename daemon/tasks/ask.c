@@ -1,7 +1,6 @@
 #include <stdio.h>
 
 #include "clock.h"
-#include "tasks_inside.h"
 #include "fault.h"
 #include "health.h"
 #include "hex.h"
@@ -9,14 +8,13 @@
 #include "services.h"
 #include "shared.h"
 #include "spool.h"
-#include "standing.h"
-#include "wait_reason.h"
+#include "tasks_inside.h"
 
 /* A device asks for work. */
 
 /* What a buffered job's task may take: as long as its delta may be of use, for all that is known. */
 static double
-time_left(const struct engine_job *j, uint64_t now_ms)
+time_left(const struct job *j, uint64_t now_ms)
 {
 	const struct round_spec *spec = &j->work->spec.round;
 
@@ -26,21 +24,21 @@ time_left(const struct engine_job *j, uint64_t now_ms)
 }
 
 static void
-fill_task(struct engine *g, struct engine_job *j, struct invite *invite, struct task *out)
+fill_task(struct engine *g, struct job *j, struct invite *invite, struct task *out)
 {
 	uint64_t now = clock_ms();
 
 	*out = (struct task){
 	    .round = j->row.round, .model_bytes = j->model_bytes, .seed = j->work->spec.seed};
-	out->kind = engine_evaluates(j) ? TASK_EVALUATE : TASK_TRAIN;
-	hex_encode(out->task, engine_name_task(g, j, invite), 16);
+	out->kind = job_evaluates(j) ? TASK_EVALUATE : TASK_TRAIN;
+	hex_encode(out->task, roster_name_task(g, j, invite), 16);
 	hex_encode(out->job, j->id, 16);
 	hex_encode(out->model, j->row.base, 32);
 	out->deadline_s = time_left(j, now);
 	out->max_examples = j->work->spec.aggregate.max_examples;
 	out->recipe.text = recipe_text_hold(j->work->spec.recipe.text);
 	if (out->kind == TASK_TRAIN)
-		engine_variate_fill(j, invite->device, out);
+		jobs_variate_fill(j, invite->device, out);
 }
 
 /* Who asks. */
@@ -54,39 +52,38 @@ struct asker {
 
 /* Why tasks of that kind of the job are not for the device. */
 static enum wait_reason
-lacks_for(struct engine_job *j, const struct asker *a, enum task_kind kind)
+lacks_for(struct job *j, const struct asker *a, enum task_kind kind)
 {
-	return engine_refusal_stands(j, a->device, kind, a->print)
+	return tasks_refusal_stands(j, a->device, kind, a->print)
 	    ? WAIT_OUT_OF_MEMORY
-	    : engine_offer_lacks(j, a->offer, kind);
+	    : tasks_offer_lacks(j, a->offer, kind);
 }
 
 /* Why the device can do nothing for the job's open round. */
 static enum wait_reason
-lacks(struct engine_job *j, const struct asker *a)
+lacks(struct job *j, const struct asker *a)
 {
 	enum wait_reason why;
 
-	if (engine_evaluates(j))
+	if (job_evaluates(j))
 		return lacks_for(j, a, TASK_EVALUATE);
 	why = lacks_for(j, a, TASK_TRAIN);
 	j->asked |= why == WAIT_NONE;
-	if (engine_draw_wants_evaluator(j) && !lacks_for(j, a, TASK_EVALUATE))
-		engine_draw_evaluator(j, a->device);
+	if (roster_wants_evaluator(j) && !lacks_for(j, a, TASK_EVALUATE))
+		roster_note_evaluator(j, a->device);
 	return why;
 }
 
 /* What the round still needs room for in the spool, for each report. */
 static bool
-lacks_room(const struct engine *g, const struct engine_job *j)
+lacks_room(const struct engine *g, const struct job *j)
 {
-	return !engine_evaluates(j) && spool_full(g->services->spool, engine_variate_payload(j));
+	return !job_evaluates(j) && spool_full(g->services->spool, sizes_payload(j));
 }
 
 /* What the device has of the job, if that is no task to be handed out again. *have: NULL if it is as if it had none. */
 static enum wait_reason
-judge_invite(
-    struct engine *g, struct engine_job *j, const struct offer *offer, struct invite **have)
+judge_invite(struct engine *g, struct job *j, const struct offer *offer, struct invite **have)
 {
 	struct invite *v = *have;
 	char task[33];
@@ -98,8 +95,8 @@ judge_invite(
 		return WAIT_REPORTED;
 	/* Done already: another task would only make it older. */
 	if (v->round != j->row.round && (v->state == INVITE_OUT || v->state == INVITE_EXPIRED)) {
-		hex_encode(task, engine_name_task(g, j, v), 16);
-		if (engine_offer_unsent(offer, task))
+		hex_encode(task, roster_name_task(g, j, v), 16);
+		if (tasks_offer_unsent(offer, task))
 			return WAIT_UNSENT;
 	}
 	if (v->state >= INVITE_STOPPED || (v->state != INVITE_OUT && v->round != j->row.round))
@@ -111,45 +108,45 @@ judge_invite(
 
 /* WAIT_NONE: the device holds a task of the open round. */
 static enum wait_reason
-invite(struct engine *g, struct engine_job *j, const uint8_t device[32], struct invite *have)
+invite(struct engine *g, struct job *j, const uint8_t device[32], struct invite *have)
 {
 	if (have && have->round == j->row.round)
 		return WAIT_NONE;
 	if (!have) {
-		/* Suspended since it asked: engine_device_gone has been here already, and nobody would take the task from it. */
+		/* Suspended since it asked: tasks_device_gone has been here already, and nobody would take the task from it. */
 		if (!registry_is_active(g->services->registry, device))
 			return WAIT_INELIGIBLE;
 		if (lacks_room(g, j))
 			return WAIT_SPOOL_FULL;
-		const unsigned act = engine_step(g, j, ROUND_ASK, 0);
+		const unsigned act = rounds_step(g, j, ROUND_ASK, 0);
 		if (j->round.state == ROUND_GATHER)
-			engine_draw_note(j, device);
+			roster_note(j, device);
 		if (!(act & ROUND_DO_INVITE))
 			return WAIT_NOT_SELECTED;
 	}
 	/* A newer task in the place of an older one. */
-	if (engine_invite(j, device, INVITE_OUT))
+	if (roster_invite(j, device, INVITE_OUT))
 		return WAIT_BUSY;
-	engine_late_watch(g, j, engine_find_invite(j, device));
+	rounds_watch_task(g, j, roster_find(j, device));
 	return WAIT_NONE;
 }
 
 /* Why the job has nothing for the device, whatever its rounds are about. */
 static enum wait_reason
-judge_asker(struct engine *g, struct engine_job *j, const struct asker *a)
+judge_asker(struct engine *g, struct job *j, const struct asker *a)
 {
-	enum wait_reason why = engine_ineligible(g, j, a->device);
+	enum wait_reason why = jobs_ineligible(g, j, a->device);
 
 	if (!why)
-		why = engine_offer_unready(a->offer);
+		why = tasks_offer_unready(a->offer);
 	if (!why)
 		why = lacks(j, a);
-	return !why && engine_offer_rests(a->offer, j) ? WAIT_RESTING : why;
+	return !why && tasks_offer_rests(a->offer, j) ? WAIT_RESTING : why;
 }
 
 /* WAIT_NONE: out holds a task of this job. */
 static enum wait_reason
-ask_job(struct engine *g, struct engine_job *j, const struct asker *a)
+ask_job(struct engine *g, struct job *j, const struct asker *a)
 {
 	const uint8_t *device = a->device;
 	const struct offer *offer = a->offer;
@@ -160,10 +157,10 @@ ask_job(struct engine *g, struct engine_job *j, const struct asker *a)
 	enum wait_reason why = judge_asker(g, j, a);
 	if (why)
 		return why;
-	if (!engine_evaluates(j) && engine_variate_full(j, device))
+	if (!job_evaluates(j) && jobs_variate_full(j, device))
 		return WAIT_JOB_FULL;
-	const bool rests = engine_rest_asks(j, device);
-	struct invite *have = engine_find_invite(j, device);
+	const bool rests = jobs_rest_asks(j, device);
+	struct invite *have = roster_find(j, device);
 	why = judge_invite(g, j, offer, &have);
 	if (why)
 		return why;
@@ -174,18 +171,18 @@ ask_job(struct engine *g, struct engine_job *j, const struct asker *a)
 	if (why)
 		return why;
 	uint64_t steps;
-	if (engine_size(j, device, &steps))
+	if (tasks_size(j, device, &steps))
 		return WAIT_BUSY;
-	have = engine_find_invite(j, device);
+	have = roster_find(j, device);
 	fill_task(g, j, have, out);
 	out->steps = steps;
-	engine_steps_offer(j, offer, out);
+	tasks_offer_difference(j, offer, out);
 	if (j->work->spec.recipe.upload.codec_count > 1)
 		snprintf(out->codec, sizeof(out->codec), "%s",
 		    recipe_upload_choose(
 			&j->work->spec.recipe.upload, offer->codecs, offer->codec_count));
 	/* The device would only wait with it; other jobs may have work for it meanwhile. */
-	if (engine_offer_unsent(offer, out->task)) {
+	if (tasks_offer_unsent(offer, out->task)) {
 		messages_task_deinit(out);
 		*out = (struct task){.wait = true};
 		return WAIT_UNSENT;
@@ -193,37 +190,37 @@ ask_job(struct engine *g, struct engine_job *j, const struct asker *a)
 	have->given_ms = clock_ms();
 	have->began_ms = 0;
 	have->print = a->print;
-	engine_share_begin(g, j, have);
+	jobs_share_begin(g, j, have);
 	FAULT("task.given");
 	return WAIT_NONE;
 }
 
 /* The same of whatever the device is to the job. Evaluators count among none of those that its rounds need. */
 static enum wait_reason
-ask_either(struct engine *g, struct engine_job *j, const struct asker *a)
+ask_either(struct engine *g, struct job *j, const struct asker *a)
 {
-	const bool evaluates = states_job_lives(j->state) && engine_central_of(g, j, a->device);
+	const bool evaluates = states_job_lives(j->state) && jobs_evaluator_of(g, j, a->device);
 	enum wait_reason why =
-	    evaluates ? engine_central_ask(g, j, a->device, a->offer, a->out) : ask_job(g, j, a);
+	    evaluates ? tasks_central_ask(g, j, a->device, a->offer, a->out) : ask_job(g, j, a);
 
 	standing_say(a->standing, j->place, evaluates ? WAIT_INELIGIBLE : why);
 	return why;
 }
 
 static bool
-wants_deltas(const struct engine_job *j)
+wants_deltas(const struct job *j)
 {
 	return j->state == JOB_RUNNING && round_wants(&j->round);
 }
 
 bool
-engine_spool_full(struct engine *g)
+tasks_spool_full(struct engine *g)
 {
 	bool full = false;
 	unsigned seen = 0;
 
 	lock_take(&g->lock);
-	for (struct engine_job *j = g->jobs; j && !full; j = engine_next(g, j, &seen))
+	for (struct job *j = g->jobs; j && !full; j = jobs_next(g, j, &seen))
 		full = wants_deltas(j) && lacks_room(g, j);
 	lock_release(&g->lock);
 	return full;
@@ -231,9 +228,9 @@ engine_spool_full(struct engine *g)
 
 /* Who asks again gets what it has, whichever job of that priority has had less by now. Lock held, and given away. */
 static enum wait_reason
-ask_held(struct engine *g, const struct asker *a, struct engine_job **held, int64_t priority)
+ask_held(struct engine *g, const struct asker *a, struct job **held, int64_t priority)
 {
-	struct engine_job *j = *held;
+	struct job *j = *held;
 
 	if (!j || j->member.priority < priority)
 		return WAIT_NO_JOB;
@@ -248,9 +245,9 @@ walk_jobs(struct engine *g, const struct asker *a)
 {
 	enum wait_reason reason = WAIT_NO_JOB;
 	struct share_walk walk = {.seen = 0};
-	struct engine_job *held = engine_share_held(g, a->device), *j;
+	struct job *held = jobs_share_held(g, a->device), *j;
 
-	while (reason && !g->stopping && (j = engine_share_next(g, &walk))) {
+	while (reason && !g->stopping && (j = jobs_share_next(g, &walk))) {
 		enum wait_reason why = ask_held(g, a, &held, j->member.priority);
 		if (why)
 			why = ask_either(g, j, a);
@@ -260,7 +257,7 @@ walk_jobs(struct engine *g, const struct asker *a)
 	}
 	if (held)
 		held->users--;
-	return a->offer->unready[0] ? engine_offer_unready(a->offer) : reason;
+	return a->offer->unready[0] ? tasks_offer_unready(a->offer) : reason;
 }
 
 /* WAIT_NONE: out holds a task of one of them. */
@@ -276,7 +273,7 @@ ask_jobs(struct engine *g, const struct asker *a)
 }
 
 void
-engine_ask(struct engine *g, const uint8_t device[32], const struct offer *offer, struct task *out)
+tasks_ask(struct engine *g, const uint8_t device[32], const struct offer *offer, struct task *out)
 {
 	enum wait_reason reason = health_reason(g->services->health);
 	struct standing_ask standing;
@@ -287,7 +284,7 @@ engine_ask(struct engine *g, const uint8_t device[32], const struct offer *offer
 		reason = WAIT_OLD_AGENT;
 	else if (!reason)
 		reason = ask_jobs(
-		    g, &(struct asker){device, offer, engine_refusal_print(offer), &standing, out});
+		    g, &(struct asker){device, offer, tasks_refusal_print(offer), &standing, out});
 	if (reason) {
 		const struct config *c = shared_take(g->services->config);
 		messages_task_deinit(out);

@@ -13,7 +13,6 @@
 #include "spent.h"
 #include "store.h"
 #include "tasks_inside.h"
-#include "wake.h"
 
 /* Jobs that a program evaluates on a set of its own (EVALUATE_PROGRAM): the model that a round makes waits, folded, for the first report
  * of a device that the job names as evaluator. */
@@ -21,10 +20,10 @@
 /* --- tasks */
 
 static void
-task_id(const struct engine *g, const struct engine_job *j, uint64_t round,
-    const uint8_t device[32], uint8_t out[16])
+task_id(const struct engine *g, const struct job *j, uint64_t round, const uint8_t device[32],
+    uint8_t out[16])
 {
-	engine_task_id(g, j, round | STORE_EVALUATION_TASK, device, out);
+	roster_task_id(g, j, round | STORE_EVALUATION_TASK, device, out);
 }
 
 static bool
@@ -46,8 +45,8 @@ is_evaluating(const struct engine_central *c, uint64_t now)
 static enum wait_reason
 lacks(const struct recipe *r, const struct offer *o)
 {
-	if (!engine_offer_names(o->features, o->feature_count, RECIPE_FEATURE_EVALUATE_PROGRAM) ||
-	    !engine_offer_names(o->evaluators, o->evaluator_count, r->trainer))
+	if (!tasks_offer_names(o->features, o->feature_count, RECIPE_FEATURE_EVALUATE_PROGRAM) ||
+	    !tasks_offer_names(o->evaluators, o->evaluator_count, r->trainer))
 		return WAIT_NO_TRAINER;
 	return recipe_feature_missing(r, codec_find_name(r->codec), o->features, o->feature_count)
 	    ? WAIT_OLD_AGENT
@@ -55,12 +54,12 @@ lacks(const struct recipe *r, const struct offer *o)
 }
 
 static enum wait_reason
-judge(struct engine *g, const struct engine_job *j, const uint8_t device[32], const struct offer *o,
+judge(struct engine *g, const struct job *j, const uint8_t device[32], const struct offer *o,
     uint64_t now)
 {
 	const struct engine_central *c = &j->work->central;
-	const struct invite *trained = engine_find_invite(j, device);
-	enum wait_reason why = engine_offer_unready(o);
+	const struct invite *trained = roster_find(j, device);
+	enum wait_reason why = tasks_offer_unready(o);
 
 	if (!why)
 		why = lacks(&j->work->spec.recipe, o);
@@ -73,11 +72,11 @@ judge(struct engine *g, const struct engine_job *j, const uint8_t device[32], co
 		why = WAIT_REPORTED;
 	if (!why && !registry_is_active(g->services->registry, device))
 		why = WAIT_INELIGIBLE;
-	return !why && engine_offer_rests(o, j) ? WAIT_RESTING : why;
+	return !why && tasks_offer_rests(o, j) ? WAIT_RESTING : why;
 }
 
 enum wait_reason
-engine_central_ask(struct engine *g, struct engine_job *j, const uint8_t device[32],
+tasks_central_ask(struct engine *g, struct job *j, const uint8_t device[32],
     const struct offer *offer, struct task *out)
 {
 	const struct engine_central *c = &j->work->central;
@@ -97,7 +96,7 @@ engine_central_ask(struct engine *g, struct engine_job *j, const uint8_t device[
 	hex_encode(out->task, id, 16);
 	hex_encode(out->job, j->id, 16);
 	hex_encode(out->model, c->model, 32);
-	if (engine_offer_unsent(offer, out->task)) {
+	if (tasks_offer_unsent(offer, out->task)) {
 		*out = (struct task){.wait = true};
 		return WAIT_UNSENT;
 	}
@@ -107,14 +106,14 @@ engine_central_ask(struct engine *g, struct engine_job *j, const uint8_t device[
 }
 
 bool
-engine_central_give_up(struct engine *g, struct engine_job *j, const uint8_t device[32],
+tasks_central_give_up(struct engine *g, struct job *j, const uint8_t device[32],
     const uint8_t task[16], struct abort_cause cause)
 {
 	struct engine_central *c = j->work ? &j->work->central : NULL;
 	uint8_t id[16];
 	char hex[17];
 
-	if (!c || !c->open || !engine_central_of(g, j, device))
+	if (!c || !c->open || !jobs_evaluator_of(g, j, device))
 		return false;
 	task_id(g, j, c->round, device, id);
 	if (!hash_equal(id, task, sizeof(id)))
@@ -134,7 +133,7 @@ engine_central_give_up(struct engine *g, struct engine_job *j, const uint8_t dev
 /* --- reports */
 
 bool
-engine_central_claims(const struct engine_job *j, const struct manifest *m)
+tasks_central_claims(const struct job *j, const struct manifest *m)
 {
 	return j->work && j->work->spec.recipe.evaluate_by == EVALUATE_PROGRAM &&
 	    manifest_kind(m) == TASK_EVALUATE;
@@ -149,7 +148,7 @@ is_reported(const struct engine_central *c, uint64_t round, const uint8_t model[
 /* Is a report of this round and model taken now? What it is of need not be there at the moment: a round that a start, or a failure, has
  * interrupted is folded again, mostly to the same model. Lock held. */
 static enum problem_type
-takes(const struct engine_job *j, uint64_t round, const uint8_t model[32], struct why *why)
+takes(const struct job *j, uint64_t round, const uint8_t model[32], struct why *why)
 {
 	const struct engine_central *c = &j->work->central;
 
@@ -173,13 +172,13 @@ takes(const struct engine_job *j, uint64_t round, const uint8_t model[32], struc
 }
 
 enum problem_type
-engine_central_claim(struct engine *g, const struct engine_job *j, const struct manifest *m,
+tasks_central_claim(struct engine *g, const struct job *j, const struct manifest *m,
     const char *path_task, struct why *why)
 {
 	uint8_t id[16];
 	char hex[33];
 
-	if (!engine_central_of(g, j, m->device)) {
+	if (!jobs_evaluator_of(g, j, m->device)) {
 		err_set(why, ERR_DENIED, "this device is none of the job's evaluators");
 		return PROBLEM_WRONG_TASK;
 	}
@@ -198,7 +197,7 @@ engine_central_claim(struct engine *g, const struct engine_job *j, const struct 
 }
 
 enum err
-engine_central_take(struct engine_job *j, const struct engine_claim *claim)
+tasks_central_take(struct job *j, const struct engine_claim *claim)
 {
 	struct engine_central *c = &j->work->central;
 	const enum problem_type problem = takes(j, claim->round, claim->base, NULL);
@@ -212,7 +211,7 @@ engine_central_take(struct engine_job *j, const struct engine_claim *claim)
 }
 
 void
-engine_central_settle(struct engine_job *j, const struct engine_claim *claim, bool durable)
+tasks_central_settle(struct job *j, const struct engine_claim *claim, bool durable)
 {
 	struct engine_central *c = j->work ? &j->work->central : NULL;
 
@@ -226,7 +225,7 @@ engine_central_settle(struct engine_job *j, const struct engine_claim *claim, bo
 /* --- for the folder */
 
 void
-engine_central_begin(
+tasks_central_begin(
     struct engine *g, const struct engine_fold *f, const uint8_t model[32], uint64_t bytes)
 {
 	const uint64_t now = clock_ms();
@@ -243,7 +242,7 @@ engine_central_begin(
 }
 
 enum engine_central_state
-engine_central_look(struct engine *g, const struct engine_fold *f)
+tasks_central_look(struct engine *g, const struct engine_fold *f)
 {
 	lock_take(&g->lock);
 	const struct engine_central *c = &f->job->work->central;
@@ -260,17 +259,17 @@ engine_central_look(struct engine *g, const struct engine_fold *f)
 }
 
 void
-engine_central_why(struct engine *g, const struct engine_fold *f, char out[ENGINE_UNMEASURED_MAX])
+tasks_central_why(struct engine *g, const struct engine_fold *f, char out[ENGINE_UNMEASURED_MAX])
 {
 	struct engine_evaluators e;
 	struct abort_cause cause;
 
-	engine_central_count(g, f->spec, &e);
+	jobs_evaluators(g, f->spec, &e);
 	lock_take(&g->lock);
 	cause = f->job->work->central.cause;
 	lock_release(&g->lock);
 	out[0] = '\0';
-	if (!engine_central_missing(out, &e) && cause.word[0])
+	if (!jobs_evaluator_missing(out, &e) && cause.word[0])
 		snprintf(out, ENGINE_UNMEASURED_MAX,
 		    "the evaluator's program gave the task back: %.40s (\"rivulet job show\" has "
 		    "its "
@@ -279,18 +278,18 @@ engine_central_why(struct engine *g, const struct engine_fold *f, char out[ENGIN
 }
 
 void
-engine_central_tell(struct engine *g, const struct engine_fold *f)
+tasks_central_tell(struct engine *g, const struct engine_fold *f)
 {
 	char why[ENGINE_UNMEASURED_MAX];
 
-	engine_central_why(g, f, why);
+	tasks_central_why(g, f, why);
 	lock_take(&g->lock);
 	memcpy(f->job->work->unmeasured, why, sizeof(why));
 	lock_release(&g->lock);
 }
 
 void
-engine_central_end(struct engine *g, const struct engine_fold *f)
+tasks_central_end(struct engine *g, const struct engine_fold *f)
 {
 	lock_take(&g->lock);
 	struct engine_central *c = &f->job->work->central;

@@ -2,22 +2,22 @@
 #include <string.h>
 
 #include "clock.h"
-#include "tasks_inside.h"
 #include "hex.h"
 #include "log.h"
 #include "manifest.h"
 #include "registry.h"
 #include "services.h"
 #include "spent.h"
+#include "tasks_inside.h"
 #include "training.h"
 
 /* What comes of tasks: deltas on their way, and tasks that are given back. */
 
 /* What the round's tasks are to end with. Lock held. */
 static enum problem_type
-claim_kind(const struct engine_job *j, const struct manifest *m, struct why *why)
+claim_kind(const struct job *j, const struct manifest *m, struct why *why)
 {
-	bool evaluates = engine_evaluates(j);
+	bool evaluates = job_evaluates(j);
 
 	if (evaluates != (manifest_kind(m) == TASK_EVALUATE)) {
 		err_set(why, ERR_INVALID, "the task is of kind %s",
@@ -25,25 +25,25 @@ claim_kind(const struct engine_job *j, const struct manifest *m, struct why *why
 		return PROBLEM_WRONG_KIND;
 	}
 	if (evaluates)
-		return engine_claim_examples(j, m, why);
-	enum problem_type problem = engine_variate_claim(j, m->device, why);
-	return problem ? problem : engine_claim_format(j, m, why);
+		return tasks_claim_examples(j, m, why);
+	enum problem_type problem = jobs_variate_claim(j, m->device, why);
+	return problem ? problem : tasks_claim_format(j, m, why);
 }
 
 /* Does neither this round nor the next take one more of the device? Lock held. */
 static bool
-has_enough(const struct engine_job *j, const struct invite *v)
+has_enough(const struct job *j, const struct invite *v)
 {
 	const uint32_t most = j->work->spec.round.per_device;
 
-	return j->round.policy.late && (v->next >= most || engine_late_defers(j)) &&
+	return j->round.policy.late && (v->next >= most || jobs_late_defers(j)) &&
 	    (v->now >= most || round_has_closed(&j->round));
 }
 
 /* The round, task and base of a manifest against the open round. Lock held. */
 static enum problem_type
-claim_round(struct engine *g, const struct engine_job *j, const struct manifest *m,
-    const char *path_task, struct why *why)
+claim_round(struct engine *g, const struct job *j, const struct manifest *m, const char *path_task,
+    struct why *why)
 {
 	uint8_t id[16];
 	char hex[33];
@@ -51,10 +51,10 @@ claim_round(struct engine *g, const struct engine_job *j, const struct manifest 
 	enum problem_type problem = PROBLEM_NONE;
 	if (m->round != j->row.round || !states_job_lives(j->state) ||
 	    (round_has_closed(&j->round) && !round_refuses(&j->round)))
-		problem = engine_late_judge(j, m, why);
+		problem = jobs_late_judge(j, m, why);
 	if (problem)
 		return problem;
-	engine_task_id(g, j, m->round, m->device, id);
+	roster_task_id(g, j, m->round, m->device, id);
 	hex_encode(hex, id, 16);
 	if (!hash_equal(id, m->task, 16) || strcmp(path_task, hex) != 0) {
 		err_set(why, ERR_DENIED, "the task is not this device's in this round");
@@ -64,7 +64,7 @@ claim_round(struct engine *g, const struct engine_job *j, const struct manifest 
 		err_set(why, ERR_STATE, "the open round starts from another model");
 		return PROBLEM_WRONG_BASE;
 	}
-	const struct invite *have = engine_find_invite(j, m->device);
+	const struct invite *have = roster_find(j, m->device);
 	if (have && have->state == INVITE_ACCEPTED && have->round == m->round) {
 		err_set(why, ERR_EXISTS, "a delta of this device was accepted in this round");
 		return PROBLEM_USED_TASK;
@@ -73,7 +73,7 @@ claim_round(struct engine *g, const struct engine_job *j, const struct manifest 
 		err_set(why, ERR_STATE, "round %llu has closed", (unsigned long long)m->round);
 		return PROBLEM_ROUND_CLOSED;
 	}
-	if (round_has_closed(&j->round) && engine_late_defers(j)) {
+	if (round_has_closed(&j->round) && jobs_late_defers(j)) {
 		err_set(why, ERR_AGAIN,
 		    "its guard may go back once round %llu is folded: try again later",
 		    (unsigned long long)j->row.round);
@@ -101,7 +101,7 @@ steps_of(const struct local_spec *local, const struct manifest *m)
 
 /* Lock held. */
 static void
-fill_claim(struct engine_claim *out, const struct engine_job *j, const struct manifest *m)
+fill_claim(struct engine_claim *out, const struct job *j, const struct manifest *m)
 {
 	const struct local_spec *local = &j->work->spec.recipe.local;
 	const uint64_t steps = steps_of(local, m);
@@ -132,9 +132,9 @@ fill_claim(struct engine_claim *out, const struct engine_job *j, const struct ma
 
 /* Here the device's work ends, and its upload begins. Lock held. */
 static void
-note_began(struct engine_job *j, const struct manifest *m)
+note_began(struct job *j, const struct manifest *m)
 {
-	struct invite *v = engine_find_invite(j, m->device);
+	struct invite *v = roster_find(j, m->device);
 
 	if (v && v->round == m->round && v->began_ms == 0)
 		v->began_ms = clock_ms();
@@ -151,7 +151,7 @@ seconds_of(const struct invite *v)
 
 /* Set aside: what comes of its tasks will be wanted again once a person has mended it. */
 static bool
-is_set_aside(const struct engine_job *j, struct why *why)
+is_set_aside(const struct job *j, struct why *why)
 {
 	if (j->round.state != ROUND_ENDED || !states_job_lives(j->state))
 		return false;
@@ -160,7 +160,7 @@ is_set_aside(const struct engine_job *j, struct why *why)
 }
 
 enum problem_type
-engine_claim(struct engine *g, const struct manifest *m, const uint8_t device[32],
+tasks_claim(struct engine *g, const struct manifest *m, const uint8_t device[32],
     const char *path_task, struct engine_claim *out, struct why *why)
 {
 	if (memcmp(m->device, device, 32) != 0) {
@@ -168,13 +168,13 @@ engine_claim(struct engine *g, const struct manifest *m, const uint8_t device[32
 		return PROBLEM_WRONG_DEVICE;
 	}
 	lock_take(&g->lock);
-	struct engine_job *j = engine_find(g, m->job);
+	struct job *j = jobs_find(g, m->job);
 	enum problem_type problem = PROBLEM_UNKNOWN_JOB;
-	const bool central = j && engine_central_claims(j, m);
+	const bool central = j && tasks_central_claims(j, m);
 	if (j && is_set_aside(j, why))
 		problem = PROBLEM_UNAVAILABLE;
 	else if (central)
-		problem = engine_central_claim(g, j, m, path_task, why);
+		problem = tasks_central_claim(g, j, m, path_task, why);
 	else if (j)
 		problem = claim_round(g, j, m, path_task, why);
 	else
@@ -217,7 +217,7 @@ check_evaluated(const struct engine_claim *claim, const struct report *r, struct
 }
 
 enum problem_type
-engine_claim_report(const struct engine_claim *claim, const struct report *r, struct why *why)
+tasks_claim_report(const struct engine_claim *claim, const struct report *r, struct why *why)
 {
 	bool evaluates = claim->kind == TASK_EVALUATE;
 	enum err e = r->has_evaluate || evaluates ? check_evaluated(claim, r, why) : ERR_OK;
@@ -230,26 +230,26 @@ engine_claim_report(const struct engine_claim *claim, const struct report *r, st
 
 /* Into which round would it go? ERR_STATE: into none; ERR_AGAIN: into none yet. Lock held. */
 static enum err
-choose_round(const struct engine_job *j, const struct engine_claim *claim, const struct invite *v,
-    unsigned *how)
+choose_round(
+    const struct job *j, const struct engine_claim *claim, const struct invite *v, unsigned *how)
 {
 	const struct round_spec *spec = &j->work->spec.round;
 
-	if (!j->round.policy.late || engine_evaluates(j))
+	if (!j->round.policy.late || job_evaluates(j))
 		return j->row.round == claim->round ? ERR_OK : ERR_STATE;
-	if (!engine_late_takes(j, claim->round))
+	if (!jobs_late_takes(j, claim->round))
 		return ERR_STATE;
 	if (!round_has_closed(&j->round) && v->now < spec->per_device)
 		return ERR_OK;
 	*how |= ROUND_TAKE_NEXT;
 	if (j->row.round + 1 - claim->round > spec->max_staleness)
 		return ERR_STATE;
-	return v->next < spec->per_device && !engine_late_defers(j) ? ERR_OK : ERR_AGAIN;
+	return v->next < spec->per_device && !jobs_late_defers(j) ? ERR_OK : ERR_AGAIN;
 }
 
 /* The device's task is answered by what is on its way, or by what comes without one. Lock held. */
 static void
-mark_taken(const struct engine_job *j, const struct engine_claim *claim, struct invite *v)
+mark_taken(const struct job *j, const struct engine_claim *claim, struct invite *v)
 {
 	if (claim->folded > j->row.round)
 		v->next++;
@@ -266,11 +266,11 @@ mark_taken(const struct engine_job *j, const struct engine_claim *claim, struct 
 
 /* Lock held. */
 static enum err
-take(struct engine *g, struct engine_job *j, struct engine_claim *claim)
+take(struct engine *g, struct job *j, struct engine_claim *claim)
 {
 	unsigned how = 0;
 	/* The invitation is made (or kept) now, so that settling cannot run out of memory. */
-	struct invite *v = engine_hold_invite(j, claim->device);
+	struct invite *v = roster_hold(j, claim->device);
 
 	if (!v)
 		return ERR_NOMEM;
@@ -282,7 +282,7 @@ take(struct engine *g, struct engine_job *j, struct engine_claim *claim)
 		return e;
 	claim->fresh = !own || v->state != INVITE_OUT;
 	how |= claim->fresh ? ROUND_TAKE_FRESH : 0;
-	const unsigned act = engine_step(g, j, ROUND_TAKE, how);
+	const unsigned act = rounds_step(g, j, ROUND_TAKE, how);
 	if (!(act & ROUND_DO_TAKE))
 		return ERR_STATE;
 	claim->folded = j->row.round + ((act & ROUND_DO_TAKE_NEXT) != 0);
@@ -293,17 +293,17 @@ take(struct engine *g, struct engine_job *j, struct engine_claim *claim)
 }
 
 enum err
-engine_take(struct engine *g, struct engine_claim *claim)
+tasks_take(struct engine *g, struct engine_claim *claim)
 {
 	enum err e = ERR_STATE;
 
 	if (!registry_is_active(g->services->registry, claim->device))
 		return ERR_DENIED;
 	lock_take(&g->lock);
-	struct engine_job *j = engine_find(g, claim->job_id);
+	struct job *j = jobs_find(g, claim->job_id);
 	if (j && j->work && claim->central)
-		e = engine_central_take(j, claim);
-	else if (j && j->work && (engine_evaluates(j) || !engine_variate_full(j, claim->device)))
+		e = tasks_central_take(j, claim);
+	else if (j && j->work && (job_evaluates(j) || !jobs_variate_full(j, claim->device)))
 		e = take(g, j, claim);
 	lock_release(&g->lock);
 	return e;
@@ -311,33 +311,33 @@ engine_take(struct engine *g, struct engine_claim *claim)
 
 /* What was taken is durable, or lost. Lock held. */
 static void
-settle(struct engine *g, struct engine_job *j, const struct engine_claim *claim, bool durable)
+settle(struct engine *g, struct job *j, const struct engine_claim *claim, bool durable)
 {
-	struct invite *v = engine_find_invite(j, claim->device);
+	struct invite *v = roster_find(j, claim->device);
 	const bool next = claim->folded > j->row.round;
 	const bool own = v && v->round == claim->round;
 
 	if (durable)
-		engine_rest_taken(j, claim->device, claim->folded);
+		jobs_rest_taken(j, claim->device, claim->folded);
 	if (own && durable) {
 		v->state = INVITE_ACCEPTED;
-		engine_share_end(g, j, v);
+		jobs_share_end(g, j, v);
 	} else if (own && v->state == INVITE_COMMITTING)
 		v->state = claim->fresh ? INVITE_EXPIRED : INVITE_OUT;
 	if (v && !durable && next && v->next > 0)
 		v->next--;
 	else if (v && !durable && !next && v->now > 0)
 		v->now--;
-	engine_step(g, j, durable ? ROUND_ACCEPTED : ROUND_LOST, next);
+	rounds_step(g, j, durable ? ROUND_ACCEPTED : ROUND_LOST, next);
 	if (!durable && claim->fresh)
-		engine_step(g, j, ROUND_EXPIRED, 0);
+		rounds_step(g, j, ROUND_EXPIRED, 0);
 }
 
 void
-engine_settle(struct engine *g, const struct engine_claim *claim, bool durable, uint64_t body_bytes)
+tasks_settle(struct engine *g, const struct engine_claim *claim, bool durable, uint64_t body_bytes)
 {
 	lock_take(&g->lock);
-	struct engine_job *j = engine_find(g, claim->job_id);
+	struct job *j = jobs_find(g, claim->job_id);
 	if (durable) {
 		if (j)
 			j->bytes_up += body_bytes;
@@ -345,11 +345,11 @@ engine_settle(struct engine *g, const struct engine_claim *claim, bool durable, 
 		g->report.delta_bytes_total += body_bytes;
 	}
 	if (j && durable && !claim->central) {
-		engine_size_note(j, claim);
+		tasks_size_note(j, claim);
 		standing_reported(g->services->registry, claim->device, j->place);
 	}
 	if (j && claim->central)
-		engine_central_settle(j, claim, durable);
+		tasks_central_settle(j, claim, durable);
 	else if (j)
 		settle(g, j, claim, durable);
 	lock_release(&g->lock);
@@ -359,33 +359,33 @@ engine_settle(struct engine *g, const struct engine_claim *claim, bool durable, 
 
 /* Lock held. */
 static void
-give_up(struct engine *g, struct engine_job *j, struct invite *v, struct abort_cause cause)
+give_up(struct engine *g, struct job *j, struct invite *v, struct abort_cause cause)
 {
 	char hex[17];
 
 	const bool out = v->state == INVITE_OUT;
 
-	const bool evaluates = v->round == j->row.round && engine_evaluates(j);
+	const bool evaluates = v->round == j->row.round && job_evaluates(j);
 	const bool refused =
-	    engine_refusal_note(j, v, evaluates ? TASK_EVALUATE : TASK_TRAIN, cause);
+	    tasks_refusal_note(j, v, evaluates ? TASK_EVALUATE : TASK_TRAIN, cause);
 	v->gave_up = cause.reason;
 	v->state = refused || abort_reason_passes(cause.reason) ? INVITE_STOPPED : INVITE_ABORTED;
-	engine_share_end(g, j, v);
-	engine_late_returned(g, j, v);
+	jobs_share_end(g, j, v);
+	tasks_returned(g, j, v);
 	standing_gave_up(g->services->registry, v->device, j->place, cause.reason);
 	if (cause.reason == ABORT_BAD_MODEL)
-		engine_doubt(g, j->row.base);
+		rounds_doubt(g, j->row.base);
 	g->report.tasks_aborted_total++;
 	hex_encode(hex, v->device, 8);
 	if (out)
-		engine_step(g, j, ROUND_GAVE_UP, engine_schedule_blames(j, v, cause.reason));
+		rounds_step(g, j, ROUND_GAVE_UP, jobs_guard_blames(j, v, cause.reason));
 	if (spent_log(g->services, v->device, 0))
 		log_event(LOG_LEVEL_INFO, "task.aborted", LOG_S("job", j->hex),
 		    LOG_U("round", v->round), LOG_S("device", hex), LOG_S("reason", cause.word));
 }
 
 enum err
-engine_abort(struct engine *g, const uint8_t device[32], const char *task, struct abort_cause cause,
+tasks_abort(struct engine *g, const uint8_t device[32], const char *task, struct abort_cause cause,
     const char *log)
 {
 	struct tail tail = {.at_seconds = clock_wall(), .text = (char *)(uintptr_t)log};
@@ -396,16 +396,16 @@ engine_abort(struct engine *g, const uint8_t device[32], const char *task, struc
 	if (!hex_decode(id, sizeof(id), task, strlen(task)))
 		return ERR_NOTFOUND;
 	lock_take(&g->lock);
-	for (struct engine_job *j = g->jobs; j && e; j = engine_next(g, j, &seen)) {
-		struct invite *have = engine_find_invite(j, device);
-		if (engine_central_give_up(g, j, device, id, cause)) {
+	for (struct job *j = g->jobs; j && e; j = jobs_next(g, j, &seen)) {
+		struct invite *have = roster_find(j, device);
+		if (tasks_central_give_up(g, j, device, id, cause)) {
 			memcpy(tail.job, j->id, sizeof(tail.job));
 			tail.round = j->work->central.round;
 			e = ERR_OK;
 			continue;
 		}
 		if (!have || (have->state != INVITE_OUT && have->state != INVITE_EXPIRED) ||
-		    !hash_equal(engine_name_task(g, j, have), id, sizeof(id)))
+		    !hash_equal(roster_name_task(g, j, have), id, sizeof(id)))
 			continue;
 		memcpy(tail.job, j->id, sizeof(tail.job));
 		tail.round = have->round;
@@ -423,16 +423,16 @@ engine_abort(struct engine *g, const uint8_t device[32], const char *task, struc
 }
 
 void
-engine_device_gone(struct engine *g, const uint8_t device[32], const char *word)
+tasks_device_gone(struct engine *g, const uint8_t device[32], const char *word)
 {
 	struct abort_cause cause = abort_reason_parse(word);
 	unsigned seen = 0;
 
 	lock_take(&g->lock);
-	for (struct engine_job *j = g->jobs; j; j = engine_next(g, j, &seen)) {
-		struct invite *have = engine_find_invite(j, device);
-		engine_draw_forget(j, device);
-		engine_refusal_forget(j, device);
+	for (struct job *j = g->jobs; j; j = jobs_next(g, j, &seen)) {
+		struct invite *have = roster_find(j, device);
+		roster_forget(j, device);
+		tasks_refusal_forget(j, device);
 		if (!have || have->state != INVITE_OUT)
 			continue;
 		give_up(g, j, have, cause);
@@ -444,20 +444,20 @@ engine_device_gone(struct engine *g, const uint8_t device[32], const char *word)
 }
 
 void
-engine_count_down(struct engine *g, const uint8_t model[32], uint64_t bytes)
+tasks_count_down(struct engine *g, const uint8_t model[32], uint64_t bytes)
 {
 	unsigned seen = 0;
 
 	lock_take(&g->lock);
-	for (struct engine_job *j = g->jobs; j; j = engine_next(g, j, &seen))
+	for (struct job *j = g->jobs; j; j = jobs_next(g, j, &seen))
 		if (memcmp(j->row.base, model, 32) == 0 ||
-		    memcmp(j->row.optimizer_state, model, 32) == 0 || engine_late_reads(j, model))
+		    memcmp(j->row.optimizer_state, model, 32) == 0 || jobs_late_reads(j, model))
 			j->bytes_down += bytes;
 	lock_release(&g->lock);
 }
 
 size_t
-engine_tails(struct engine *g, const uint8_t job[16], struct tail out[TAILS_OF_JOB])
+tasks_tails(struct engine *g, const uint8_t job[16], struct tail out[TAILS_OF_JOB])
 {
 	return tails_of(&g->tails, job, out);
 }

@@ -1,12 +1,12 @@
 #include <string.h>
 
 #include "allowance.h"
-#include "tasks_inside.h"
 #include "hex.h"
+#include "tasks_inside.h"
 #include "vectors.h"
 
 bool
-engine_offer_names(const message_name *list, size_t count, const char *name)
+tasks_offer_names(const message_name *list, size_t count, const char *name)
 {
 	for (size_t i = 0; i < count; i++)
 		if (strcmp(list[i], name) == 0)
@@ -27,12 +27,12 @@ examples_of(const struct recipe *r, const struct offer *o)
 static bool
 draws(const struct offer *o)
 {
-	return engine_offer_names(o->features, o->feature_count, RECIPE_FEATURE_MAX_EXAMPLES);
+	return tasks_offer_names(o->features, o->feature_count, RECIPE_FEATURE_MAX_EXAMPLES);
 }
 
 /* Would it claim more than the job allows, in tasks of that kind? How a text is cut is known on the device alone. */
 static bool
-claims_too_much(const struct engine_job *j, const struct offer *o, enum task_kind kind)
+claims_too_much(const struct job *j, const struct offer *o, enum task_kind kind)
 {
 	const struct recipe *r = &j->work->spec.recipe;
 
@@ -50,25 +50,25 @@ lacks_figures(const struct recipe *r, const struct offer *o)
 }
 
 enum wait_reason
-engine_offer_lacks(const struct engine_job *j, const struct offer *o, enum task_kind kind)
+tasks_offer_lacks(const struct job *j, const struct offer *o, enum task_kind kind)
 {
 	const struct recipe *r = &j->work->spec.recipe;
 
 	if (r->data.name[0] && examples_of(r, o) < recipe_min_examples(r, kind == TASK_EVALUATE))
 		return WAIT_NO_DATA;
 	if (kind == TASK_EVALUATE &&
-	    !engine_offer_names(o->features, o->feature_count, RECIPE_FEATURE_EVALUATE))
+	    !tasks_offer_names(o->features, o->feature_count, RECIPE_FEATURE_EVALUATE))
 		return WAIT_OLD_AGENT;
 	if (kind == TASK_EVALUATE
-		? !engine_offer_names(o->evaluators, o->evaluator_count, r->trainer)
-		: !engine_offer_names(o->trainers, o->trainer_count, r->trainer))
+		? !tasks_offer_names(o->evaluators, o->evaluator_count, r->trainer)
+		: !tasks_offer_names(o->trainers, o->trainer_count, r->trainer))
 		return WAIT_NO_TRAINER;
 	const char *codec = recipe_upload_choose(&r->upload, o->codecs, o->codec_count);
 	if (!codec)
 		return WAIT_NO_CODEC;
 	if (recipe_feature_missing(r, codec_find_name(codec), o->features, o->feature_count) ||
 	    (j->work->spec.round.mode == ROUND_MODE_BUFFERED &&
-		!engine_offer_names(o->features, o->feature_count, RECIPE_FEATURE_BUFFERED)))
+		!tasks_offer_names(o->features, o->feature_count, RECIPE_FEATURE_BUFFERED)))
 		return WAIT_OLD_AGENT;
 	if (lacks_figures(r, o))
 		return WAIT_NO_FIGURES;
@@ -78,14 +78,14 @@ engine_offer_lacks(const struct engine_job *j, const struct offer *o, enum task_
 		return WAIT_NONE;
 	for (size_t l = 0; l < r->net.layer_count; l++) {
 		const char *type = net_spec_type_name(r->net.layers[l].type);
-		if (!engine_offer_names(o->layers, o->layer_count, type))
+		if (!tasks_offer_names(o->layers, o->layer_count, type))
 			return WAIT_OLD_AGENT;
 	}
 	return WAIT_NONE;
 }
 
 enum wait_reason
-engine_offer_unready(const struct offer *o)
+tasks_offer_unready(const struct offer *o)
 {
 	enum wait_reason r = wait_reason_find(o->unready);
 
@@ -93,7 +93,7 @@ engine_offer_unready(const struct offer *o)
 }
 
 bool
-engine_offer_rests(const struct offer *o, const struct engine_job *j)
+tasks_offer_rests(const struct offer *o, const struct job *j)
 {
 	for (size_t i = 0; i < o->resting_count; i++)
 		if (o->resting[i].seconds > 0 &&
@@ -103,7 +103,7 @@ engine_offer_rests(const struct offer *o, const struct engine_job *j)
 }
 
 bool
-engine_offer_unsent(const struct offer *o, const char *task)
+tasks_offer_unsent(const struct offer *o, const char *task)
 {
 	for (size_t i = 0; i < o->unsent_count; i++)
 		if (strcmp(o->unsent[i], task) == 0)
@@ -112,7 +112,7 @@ engine_offer_unsent(const struct offer *o, const char *task)
 }
 
 enum problem_type
-engine_claim_examples(const struct engine_job *j, const struct manifest *m, struct why *why)
+tasks_claim_examples(const struct job *j, const struct manifest *m, struct why *why)
 {
 	if (m->examples == 0) {
 		err_set(why, ERR_INVALID, "examples is 0");
@@ -128,13 +128,13 @@ engine_claim_examples(const struct engine_job *j, const struct manifest *m, stru
 }
 
 static bool
-is_sized(const struct engine_job *j)
+is_sized(const struct job *j)
 {
-	return j->work->spec.recipe.local.unit == LOCAL_SIZED && !engine_evaluates(j);
+	return j->work->spec.recipe.local.unit == LOCAL_SIZED && !job_evaluates(j);
 }
 
 uint64_t
-engine_size_oldest(const struct engine_job *j)
+tasks_size_oldest(const struct job *j)
 {
 	uint64_t stale = j->work->spec.round.max_staleness;
 
@@ -143,7 +143,7 @@ engine_size_oldest(const struct engine_job *j)
 
 /* A task that nobody here knows was handed out by a coordinator whose last rows a restored backup has not. */
 static enum problem_type
-claim_steps(const struct engine_job *j, const struct manifest *m, struct why *why)
+claim_steps(const struct job *j, const struct manifest *m, struct why *why)
 {
 	if (!is_sized(j))
 		return PROBLEM_NONE;
@@ -158,9 +158,9 @@ claim_steps(const struct engine_job *j, const struct manifest *m, struct why *wh
 
 /* What a manifest says of the work that is in the delta. */
 static enum problem_type
-claim_work(const struct engine_job *j, const struct manifest *m, struct why *why)
+claim_work(const struct job *j, const struct manifest *m, struct why *why)
 {
-	enum problem_type problem = engine_claim_examples(j, m, why);
+	enum problem_type problem = tasks_claim_examples(j, m, why);
 
 	if (!problem)
 		problem = claim_steps(j, m, why);
@@ -177,7 +177,7 @@ claim_work(const struct engine_job *j, const struct manifest *m, struct why *why
 }
 
 enum problem_type
-engine_claim_format(const struct engine_job *j, const struct manifest *m, struct why *why)
+tasks_claim_format(const struct job *j, const struct manifest *m, struct why *why)
 {
 	const struct vectors v = vectors_of(m);
 	const struct codec *codec = v.codec;
@@ -212,13 +212,13 @@ engine_claim_format(const struct engine_job *j, const struct manifest *m, struct
 /* --- work by measured speed */
 
 enum err
-engine_size(struct engine_job *j, const uint8_t device[32], uint64_t *steps)
+tasks_size(struct job *j, const uint8_t device[32], uint64_t *steps)
 {
 	*steps = 0;
 	if (!is_sized(j))
 		return ERR_OK;
 	const struct tempo_task *task = tempo_size(&j->work->tempo, &j->work->spec.recipe.local,
-	    device, j->row.round, engine_size_oldest(j));
+	    device, j->row.round, tasks_size_oldest(j));
 	if (!task)
 		return ERR_NOMEM;
 	*steps = task->steps;
@@ -226,7 +226,7 @@ engine_size(struct engine_job *j, const uint8_t device[32], uint64_t *steps)
 }
 
 void
-engine_size_note(struct engine_job *j, const struct engine_claim *claim)
+tasks_size_note(struct job *j, const struct engine_claim *claim)
 {
 	if (j->work && is_sized(j) && claim->speed.seconds > 0)
 		tempo_note(
@@ -245,22 +245,23 @@ holds(const struct offer *o, const char *id)
 }
 
 void
-engine_steps_offer(const struct engine_job *j, const struct offer *o, struct task *out)
+tasks_offer_difference(const struct job *j, const struct offer *o, struct task *out)
 {
 	uint64_t bytes = 0;
 	char from[65];
 	size_t i = 0;
 
-	if (j->work->step_count == 0 || holds(o, out->model) ||
-	    !engine_offer_names(o->codecs, o->codec_count, j->work->spec.download.codec))
+	if (j->work->difference_count == 0 || holds(o, out->model) ||
+	    !tasks_offer_names(o->codecs, o->codec_count, j->work->spec.download.codec))
 		return;
-	while (i < j->work->step_count && memcmp(j->work->steps[i].to, j->row.base, 32) != 0)
+	while (i < j->work->difference_count &&
+	    memcmp(j->work->differences[i].to, j->row.base, 32) != 0)
 		i++;
-	for (; i < j->work->step_count; i++) {
-		bytes += j->work->steps[i].bytes;
+	for (; i < j->work->difference_count; i++) {
+		bytes += j->work->differences[i].bytes;
 		if (bytes >= j->model_bytes)
 			return;
-		hex_encode(from, j->work->steps[i].from, 32);
+		hex_encode(from, j->work->differences[i].from, 32);
 		if (!holds(o, from))
 			continue;
 		memcpy(out->from, from, sizeof(from));
@@ -270,7 +271,7 @@ engine_steps_offer(const struct engine_job *j, const struct offer *o, struct tas
 }
 
 bool
-engine_size_missing(
+tasks_size_missing(
     struct engine *g, const uint8_t device[32], const struct task *task, struct store_sized *out)
 {
 	*out = (struct store_sized){.round = task->round, .steps = task->steps};
@@ -279,22 +280,22 @@ engine_size_missing(
 		return false;
 	memcpy(out->device, device, sizeof(out->device));
 	lock_take(&g->lock);
-	const struct engine_job *j = engine_find(g, out->job);
+	const struct job *j = jobs_find(g, out->job);
 	const struct tempo_task *sized =
 	    j && j->work ? tempo_find(&j->work->tempo, device, task->round) : NULL;
 	/* Of a job that ended meanwhile nobody waits for the task. */
 	bool missing = sized && !sized->stored;
 	if (missing)
-		out->oldest = engine_size_oldest(j);
+		out->oldest = tasks_size_oldest(j);
 	lock_release(&g->lock);
 	return missing;
 }
 
 void
-engine_size_stored(struct engine *g, const struct store_sized *row)
+tasks_size_stored(struct engine *g, const struct store_sized *row)
 {
 	lock_take(&g->lock);
-	struct engine_job *j = engine_find(g, row->job);
+	struct job *j = jobs_find(g, row->job);
 	if (j && j->work)
 		tempo_stored(&j->work->tempo, row->device, row->round);
 	lock_release(&g->lock);

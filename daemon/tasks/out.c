@@ -2,14 +2,13 @@
 #include <string.h>
 
 #include "age.h"
-#include "tasks_inside.h"
 #include "hex.h"
-#include "store.h"
+#include "tasks_inside.h"
 
 /* Tasks of buffered jobs that are out: their rows. */
 
 bool
-engine_out_missing(
+tasks_out_missing(
     struct engine *g, const uint8_t device[32], const struct task *task, struct store_out *out)
 {
 	*out = (struct store_out){.round = task->round, .at = age_latest(g->services->age)};
@@ -17,25 +16,25 @@ engine_out_missing(
 		return false;
 	memcpy(out->device, device, sizeof(out->device));
 	lock_take(&g->lock);
-	const struct engine_job *j = engine_find(g, out->job);
+	const struct job *j = jobs_find(g, out->job);
 	const struct invite *v =
-	    j && j->work && j->round.policy.buffered ? engine_find_invite(j, device) : NULL;
+	    j && j->work && j->round.policy.buffered ? roster_find(j, device) : NULL;
 	bool missing = v && v->state == INVITE_OUT && v->round == task->round && !v->stored;
 	lock_release(&g->lock);
 	return missing;
 }
 
 void
-engine_out_stored(struct engine *g, const struct store_out *row)
+tasks_out_stored(struct engine *g, const struct store_out *row)
 {
 	lock_take(&g->lock);
-	const struct engine_job *j = engine_find(g, row->job);
-	struct invite *v = j ? engine_find_invite(j, row->device) : NULL;
+	const struct job *j = jobs_find(g, row->job);
+	struct invite *v = j ? roster_find(j, row->device) : NULL;
 	if (v && v->round == row->round) {
 		v->stored = true;
 		/* Given back while the row was on its way. */
 		if (v->state == INVITE_ABORTED || v->state == INVITE_STOPPED)
-			engine_late_returned(g, j, v);
+			tasks_returned(g, j, v);
 	}
 	lock_release(&g->lock);
 }
@@ -57,7 +56,7 @@ out_dropped(void *arg, enum err e, const struct why *why)
 }
 
 void
-engine_late_returned(struct engine *g, const struct engine_job *j, struct invite *v)
+tasks_returned(struct engine *g, const struct job *j, struct invite *v)
 {
 	struct store_out *row = v->stored ? calloc(1, sizeof(*row)) : NULL;
 

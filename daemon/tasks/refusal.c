@@ -25,7 +25,7 @@ mix_names(uint64_t *h, const message_name *names, size_t count)
 }
 
 uint64_t
-engine_refusal_print(const struct offer *o)
+tasks_refusal_print(const struct offer *o)
 {
 	uint64_t h = 0xcbf29ce484222325u;
 
@@ -46,7 +46,7 @@ engine_refusal_print(const struct offer *o)
 
 /* Where a refusal stands, or would stand. */
 static size_t
-place_of(const struct engine_job *j, const uint8_t device[32], enum task_kind kind)
+place_of(const struct job *j, const uint8_t device[32], enum task_kind kind)
 {
 	uint8_t key[33];
 
@@ -56,7 +56,7 @@ place_of(const struct engine_job *j, const uint8_t device[32], enum task_kind ki
 }
 
 static struct engine_refusal *
-find_refusal(const struct engine_job *j, const uint8_t device[32], enum task_kind kind)
+find_refusal(const struct job *j, const uint8_t device[32], enum task_kind kind)
 {
 	size_t at = place_of(j, device, kind);
 	struct engine_refusal *r = at < j->refusal_count ? &j->refusals[at] : NULL;
@@ -65,7 +65,7 @@ find_refusal(const struct engine_job *j, const uint8_t device[32], enum task_kin
 }
 
 static struct engine_refusal *
-add_refusal(struct engine_job *j, size_t at)
+add_refusal(struct job *j, size_t at)
 {
 	struct engine_refusal *all =
 	    bytes_grow(j->refusals, j->refusal_count, &j->refusal_room, sizeof(*all));
@@ -78,8 +78,8 @@ add_refusal(struct engine_job *j, size_t at)
 }
 
 bool
-engine_refusal_note(
-    struct engine_job *j, const struct invite *v, enum task_kind kind, struct abort_cause cause)
+tasks_refusal_note(
+    struct job *j, const struct invite *v, enum task_kind kind, struct abort_cause cause)
 {
 	if (cause.reason != ABORT_OUT_OF_MEMORY || cause.needed_bytes == 0)
 		return false;
@@ -95,12 +95,12 @@ engine_refusal_note(
 	    .at = clock_wall()};
 	memcpy(r->device, v->device, 32);
 	if (kind == TASK_EVALUATE)
-		engine_draw_forget(j, v->device);
+		roster_forget(j, v->device);
 	return true;
 }
 
 void
-engine_refusal_forget(struct engine_job *j, const uint8_t device[32])
+tasks_refusal_forget(struct job *j, const uint8_t device[32])
 {
 	for (int kind = 0; kind < TASK_UNKNOWN; kind++) {
 		struct engine_refusal *r = find_refusal(j, device, (enum task_kind)kind);
@@ -111,25 +111,24 @@ engine_refusal_forget(struct engine_job *j, const uint8_t device[32])
 }
 
 bool
-engine_refusal_stands(
-    struct engine_job *j, const uint8_t device[32], enum task_kind kind, uint64_t print)
+tasks_refusal_stands(struct job *j, const uint8_t device[32], enum task_kind kind, uint64_t print)
 {
 	const struct engine_refusal *r = find_refusal(j, device, kind);
 
 	if (r && r->print == print)
 		return true;
 	if (r)
-		engine_refusal_forget(j, device);
+		tasks_refusal_forget(j, device);
 	return false;
 }
 
 size_t
-engine_refusals(struct engine *g, const uint8_t job[16], struct engine_refusal out[ENGINE_REFUSALS])
+tasks_refusals(struct engine *g, const uint8_t job[16], struct engine_refusal out[ENGINE_REFUSALS])
 {
 	size_t n = 0;
 
 	lock_take(&g->lock);
-	const struct engine_job *j = engine_find(g, job);
+	const struct job *j = jobs_find(g, job);
 	for (; j && n < j->refusal_count && n < ENGINE_REFUSALS; n++) {
 		out[n] = j->refusals[n];
 		memcpy(out[n].job, j->id, sizeof(out[n].job));
@@ -139,14 +138,14 @@ engine_refusals(struct engine *g, const uint8_t job[16], struct engine_refusal o
 }
 
 size_t
-engine_refusals_of(
+tasks_refusals_of(
     struct engine *g, const uint8_t device[32], struct engine_refusal out[ENGINE_REFUSALS])
 {
 	unsigned seen = 0;
 	size_t n = 0;
 
 	lock_take(&g->lock);
-	for (struct engine_job *j = g->jobs; j; j = engine_next(g, j, &seen))
+	for (struct job *j = g->jobs; j; j = jobs_next(g, j, &seen))
 		for (int kind = 0; kind < TASK_UNKNOWN && n < ENGINE_REFUSALS; kind++) {
 			const struct engine_refusal *r =
 			    find_refusal(j, device, (enum task_kind)kind);
@@ -160,14 +159,14 @@ engine_refusals_of(
 }
 
 void
-engine_forget(struct engine *g, const uint8_t device[32])
+tasks_forget(struct engine *g, const uint8_t device[32])
 {
 	unsigned seen = 0;
 
 	tails_forget_device(&g->tails, device);
 	lock_take(&g->lock);
-	for (struct engine_job *j = g->jobs; j; j = engine_next(g, j, &seen)) {
-		engine_refusal_forget(j, device);
+	for (struct job *j = g->jobs; j; j = jobs_next(g, j, &seen)) {
+		tasks_refusal_forget(j, device);
 		if (j->work)
 			tempo_forget(&j->work->tempo, device);
 	}

@@ -10,11 +10,11 @@
 #include "archive.h"
 #include "config.h"
 #include "engine.h"
-#include "view.h"
 #include "log.h"
 #include "report.h"
 #include "shared.h"
 #include "spool.h"
+#include "view.h"
 
 /* Bytes and number of the files of a folder; one that is not there has none. */
 static uint64_t

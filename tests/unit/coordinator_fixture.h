@@ -12,15 +12,11 @@
 #include "clock.h"
 #include "drive.h"
 #include "engine.h"
-#include "job_list.h"
-#include "tasks.h"
-#include "view.h"
 #include "file.h"
 #include "folder.h"
 #include "hash.h"
 #include "hex.h"
-#include "json.h"
-#include "log.h"
+#include "job_list.h"
 #include "merkle.h"
 #include "models.h"
 #include "orphan.h"
@@ -30,6 +26,8 @@
 #include "spent.h"
 #include "spool.h"
 #include "store.h"
+#include "tasks.h"
+#include "view.h"
 #include "views.h"
 
 #define DEVICES 9
@@ -123,11 +121,11 @@ coordinator_start(struct coordinator *c)
 	assert_int_equal(registry_new(&s->registry, s->store, &c->why), ERR_OK);
 	assert_int_equal(spent_new(&s->spent), ERR_OK);
 	assert_int_equal(spent_load(s->spent, s->store, &c->why), ERR_OK);
-	enum err e = engine_new(&s->engine, s, task_key, &c->why);
+	enum err e = jobs_new(&s->engine, s, task_key, &c->why);
 	if (e)
 		fail_msg("%s: %s", err_name(e), c->why.text);
 	assert_int_equal(folder_new(&s->folder, s, &c->why), ERR_OK);
-	engine_start(s->engine, folder_submit, s->folder);
+	rounds_start(s->engine, folder_submit, s->folder);
 }
 
 /* As setup_free does it. */
@@ -136,10 +134,10 @@ coordinator_stop(struct coordinator *c)
 {
 	struct services *s = &c->s;
 
-	engine_stop(s->engine);
+	rounds_stop(s->engine);
 	folder_free(s->folder);
 	store_close(s->store);
-	engine_free(s->engine);
+	jobs_free(s->engine);
 	spent_free(s->spent);
 	registry_free(s->registry);
 	archive_close(s->archive);
@@ -221,7 +219,7 @@ submit(struct coordinator *c, const char *text, uint8_t id[16])
 static inline const char *
 ask(struct coordinator *c, uint8_t tag, struct task *task)
 {
-	engine_ask(c->s.engine, device_id(tag), &c->offer, task);
+	tasks_ask(c->s.engine, device_id(tag), &c->offer, task);
 	recipe_deinit(&task->recipe);
 	return task->wait ? task->reason : "";
 }
@@ -264,7 +262,7 @@ coordinator_accept(struct store_db *db, void *arg, struct why *why)
 {
 	struct delivery *d = arg;
 
-	d->taken = engine_take(d->c->s.engine, &d->claim) == ERR_OK;
+	d->taken = tasks_take(d->c->s.engine, &d->claim) == ERR_OK;
 	if (!d->taken)
 		return err_set(why, ERR_STATE, "closed");
 	d->row.folded = d->claim.folded;
@@ -288,7 +286,7 @@ deliver(struct coordinator *c, const struct task *t, uint8_t tag, float value, u
 		values[i] = i < ELEMENTS ? value : 2 * value;
 	merkle_leaf(m.root, values, bytes);
 	enum problem_type problem =
-	    engine_claim(c->s.engine, &m, device_id(tag), t->task, &d.claim, &c->why);
+	    tasks_claim(c->s.engine, &m, device_id(tag), t->task, &d.claim, &c->why);
 	if (problem)
 		return problem_word(problem);
 	memcpy(d.row.job, m.job, 16);
@@ -308,7 +306,7 @@ deliver(struct coordinator *c, const struct task *t, uint8_t tag, float value, u
 	assert_int_equal(spool_sync(c->s.spool, &d.part, &c->why), ERR_OK);
 	enum err e = store_write(c->s.store, coordinator_accept, &d, &c->why);
 	if (d.taken)
-		engine_settle(c->s.engine, &d.claim, e == ERR_OK, d.row.body_bytes);
+		tasks_settle(c->s.engine, &d.claim, e == ERR_OK, d.row.body_bytes);
 	if (e && d.part.accepted)
 		spool_orphan_note(c->s.spool, &m);
 	else if (e == ERR_OK)
@@ -362,7 +360,7 @@ await_rounds(struct coordinator *c, const uint8_t job[16], uint64_t rounds)
 	while (job_number(c, job, "rounds_committed") < rounds) {
 		if (clock_ms() > until)
 			fail_msg("round %u does not come", (unsigned)rounds);
-		engine_tick(c->s.engine);
+		rounds_tick(c->s.engine);
 		usleep(2000);
 	}
 }
@@ -375,7 +373,7 @@ await_state(struct coordinator *c, const uint8_t job[16], const char *want)
 	while (!job_is(c, job, want)) {
 		if (clock_ms() > until)
 			fail_msg("the job does not become %s", want);
-		engine_tick(c->s.engine);
+		rounds_tick(c->s.engine);
 		usleep(2000);
 	}
 }

@@ -28,8 +28,7 @@ as_wrong(struct coordinator *c, const struct task *t, const struct manifest *m,
 	struct engine_claim claim;
 
 	c->why.text[0] = '\0';
-	enum problem_type got =
-	    engine_claim(c->s.engine, m, device_id(1), t->task, &claim, &c->why);
+	enum problem_type got = tasks_claim(c->s.engine, m, device_id(1), t->task, &claim, &c->why);
 	if (got != problem || !c->why.text[0])
 		fail_msg(
 		    "%s instead of %s: %s", problem_word(got), problem_word(problem), c->why.text);

@@ -355,13 +355,13 @@ end_again(struct store_db *db, void *arg, struct why *why)
 	enum job_state was = JOB_UNKNOWN;
 	struct store_job row;
 
-	assert_int_equal(engine_change_state(db, &n->c->s, &change, &was, why), ERR_OK);
+	assert_int_equal(jobs_change_state(db, &n->c->s, &change, &was, why), ERR_OK);
 	assert_int_equal(was, JOB_STOPPED);
 	assert_int_equal(store_job_get(db, n->id, &row), ERR_OK);
 	assert_int_equal(row.state, JOB_STOPPED);
 	free(row.document);
 	change.job = none;
-	return engine_change_state(db, &n->c->s, &change, &was, why);
+	return jobs_change_state(db, &n->c->s, &change, &was, why);
 }
 
 /* Whoever comes second, a fold or a person: neither row nor log changes. */

@@ -138,7 +138,7 @@ places_of_tasks(void **state)
 	const uint64_t until = clock_ms() + 20000;
 	while (strcmp(ask(c, 2, &t), "") != 0) {
 		assert_true(clock_ms() < until);
-		engine_tick(c->s.engine);
+		rounds_tick(c->s.engine);
 		usleep(5000);
 	}
 	/* Its place is another's, its delta is as good as any. */
@@ -162,7 +162,7 @@ given_back(void **state)
 
 	submit(c, BUFFERED("back", "\"goal\":2,\"concurrency\":1", ""), id);
 	expect(c, 1, &t, "");
-	assert_int_equal(engine_abort(c->s.engine, device_id(1), t.task, cause, NULL), ERR_OK);
+	assert_int_equal(tasks_abort(c->s.engine, device_id(1), t.task, cause, NULL), ERR_OK);
 	expect(c, 1, &t, "aborted");
 	expect(c, 2, &t, "");
 	send(c, &t, 2, 1);
@@ -218,10 +218,10 @@ has_task(struct coordinator *c, uint8_t tag, struct task *t)
 	struct store_out row;
 
 	expect(c, tag, t, "");
-	assert_true(engine_out_missing(c->s.engine, device_id(tag), t, &row));
+	assert_true(tasks_out_missing(c->s.engine, device_id(tag), t, &row));
 	assert_int_equal(store_write(c->s.store, put_out, &row, &c->why), ERR_OK);
-	engine_out_stored(c->s.engine, &row);
-	assert_false(engine_out_missing(c->s.engine, device_id(tag), t, &row));
+	tasks_out_stored(c->s.engine, &row);
+	assert_false(tasks_out_missing(c->s.engine, device_id(tag), t, &row));
 }
 
 static void
@@ -254,7 +254,7 @@ out_before_a_restart(void **state)
 	expect(c, 6, &t, "not-selected");
 	/* Given back; and a newer task is in the place of an older one. */
 	assert_int_equal(
-	    engine_abort(c->s.engine, device_id(2), tasks[2].task, cause, NULL), ERR_OK);
+	    tasks_abort(c->s.engine, device_id(2), tasks[2].task, cause, NULL), ERR_OK);
 	send(c, &tasks[5], 5, 1);
 	await_rounds(c, id, 1);
 	has_task(c, 3, &t);
@@ -289,7 +289,7 @@ over_before_a_restart(void **state)
 	const uint64_t until = clock_ms() + 20000;
 	while (strcmp(ask(c, 4, &t), "") != 0) {
 		assert_true(clock_ms() < until);
-		engine_tick(c->s.engine);
+		rounds_tick(c->s.engine);
 		usleep(5000);
 	}
 	assert_int_equal(engine_command(c->s.engine, id, JOB_STOPPED, NULL, &c->why), ERR_OK);
@@ -359,7 +359,7 @@ turns_with_hostile_devices(void **state)
 	uint8_t id[16];
 
 	submit(c, BUFFERED("turns", "\"goal\":1,\"concurrency\":1", ""), id);
-	engine_find(c->s.engine, id)->round.policy.hostile = 1;
+	jobs_find(c->s.engine, id)->round.policy.hostile = 1;
 	for (uint8_t tag = 1; tag <= DEVICES; tag++)
 		expect(c, tag, &t, tag == 1 ? "" : "not-selected");
 	expect(c, 1, &t, "");
@@ -419,7 +419,7 @@ one_order(struct coordinator *c, struct prng *r, unsigned number, float out[ELEM
 	snprintf(text, sizeof(text),
 	    BUFFERED("order-%u", "\"goal\":6,\"quorum\":1,\"concurrency\":9", ""), number);
 	submit(c, text, id);
-	struct engine_job *j = engine_find(c->s.engine, id);
+	struct job *j = jobs_find(c->s.engine, id);
 	for (uint64_t n = 1; n <= 3; n++) {
 		expect(c, (uint8_t)(2 * n - 1), &tasks[2 * n - 1], "");
 		expect(c, (uint8_t)(2 * n), &tasks[2 * n], "");

@@ -105,7 +105,7 @@ restart(struct coordinator *c, bool restarts)
 static const char *
 while_it_folds(struct coordinator *c, const uint8_t job[16], const struct task *t, uint8_t tag)
 {
-	struct engine_job *j = engine_find(c->s.engine, job);
+	struct job *j = jobs_find(c->s.engine, job);
 
 	lock_take(&c->s.engine->lock);
 	j->round.state = ROUND_FOLDING;
@@ -237,11 +237,11 @@ a_base_without_numbers(void **state)
 	for (uint8_t tag = 4; tag <= 5; tag++) {
 		expect(c, tag, &t, "");
 		assert_int_equal(
-		    engine_abort(c->s.engine, device_id(tag), t.task, cause, NULL), ERR_OK);
+		    tasks_abort(c->s.engine, device_id(tag), t.task, cause, NULL), ERR_OK);
 		if (tag == 4)
 			assert_int_equal(
-			    engine_abort(c->s.engine, device_id(1), old.task, cause, NULL), ERR_OK);
-		assert_int_equal(engine_find(c->s.engine, id)->round.no_numbers, tag - 3);
+			    tasks_abort(c->s.engine, device_id(1), old.task, cause, NULL), ERR_OK);
+		assert_int_equal(jobs_find(c->s.engine, id)->round.no_numbers, tag - 3);
 	}
 	await_rounds(c, id, 2);
 	const struct store_round r = round_row(c, id, 2);

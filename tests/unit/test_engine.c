@@ -169,14 +169,14 @@ a_choice_of_codecs(void **state)
 	m.block = 64;
 	m.payload_bytes = codec_find(CODEC_INT8)->payload_bytes(ELEMENTS);
 	assert_int_equal(
-	    engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why), PROBLEM_NONE);
+	    tasks_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why), PROBLEM_NONE);
 	m.codec = CODEC_SPARSE;
 	as_wrong(c, &t, &m, PROBLEM_BAD_MANIFEST);
 	m.block = codec_find(CODEC_SPARSE)->block;
 	uint64_t entries = (ELEMENTS + 4) / 5;
 	m.payload_bytes = 4 + 3 * entries;
 	assert_int_equal(
-	    engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why), PROBLEM_NONE);
+	    tasks_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why), PROBLEM_NONE);
 	assert_int_equal(claim.entries, entries);
 	m.payload_bytes++;
 	as_wrong(c, &t, &m, PROBLEM_WRONG_LENGTH);
@@ -230,7 +230,7 @@ who_is_unready_gets_no_task(void **state)
 	assert_int_equal(job_number(c, id, "invited"), 0);
 	c->offer = whole;
 	assert_string_equal(ask(c, 1, &t), "");
-	assert_int_equal(engine_abort(c->s.engine, device_id(1), t.task,
+	assert_int_equal(tasks_abort(c->s.engine, device_id(1), t.task,
 			     abort_reason_parse("machine-busy"), NULL),
 	    ERR_OK);
 	assert_int_equal(job_number(c, id, "invited"), 0);
@@ -254,14 +254,14 @@ who_was_stopped_may_ask_again(void **state)
 	for (uint8_t i = 1; i <= 3; i++)
 		assert_string_equal(ask(c, i, &t[i]), "");
 	assert_int_equal(
-	    engine_abort(c->s.engine, device_id(1), t[1].task, abort_reason_parse("stopped"), NULL),
+	    tasks_abort(c->s.engine, device_id(1), t[1].task, abort_reason_parse("stopped"), NULL),
 	    ERR_OK);
 	assert_int_equal(job_number(c, id, "invited"), 2);
 	assert_string_equal(ask(c, 1, &again), "");
 	assert_string_equal(again.task, t[1].task);
 	assert_int_equal(job_number(c, id, "invited"), 3);
 	assert_int_equal(
-	    engine_abort(c->s.engine, device_id(1), t[1].task, abort_reason_parse("stopped"), NULL),
+	    tasks_abort(c->s.engine, device_id(1), t[1].task, abort_reason_parse("stopped"), NULL),
 	    ERR_OK);
 	expect(c, 4, "");
 	expect(c, 1, "not-selected");
@@ -280,19 +280,19 @@ places_and_aborts(void **state)
 	expect(c, 4, "not-selected");
 	/* Only one's own task, and once. */
 	assert_int_equal(
-	    engine_abort(c->s.engine, device_id(1), t[2].task, abort_reason_parse("x"), NULL),
+	    tasks_abort(c->s.engine, device_id(1), t[2].task, abort_reason_parse("x"), NULL),
 	    ERR_NOTFOUND);
 	assert_int_equal(
-	    engine_abort(c->s.engine, device_id(4), t[1].task, abort_reason_parse("x"), NULL),
+	    tasks_abort(c->s.engine, device_id(4), t[1].task, abort_reason_parse("x"), NULL),
 	    ERR_NOTFOUND);
 	assert_int_equal(
-	    engine_abort(c->s.engine, device_id(1), "zz", abort_reason_parse("x"), NULL),
+	    tasks_abort(c->s.engine, device_id(1), "zz", abort_reason_parse("x"), NULL),
 	    ERR_NOTFOUND);
 	assert_int_equal(
-	    engine_abort(c->s.engine, device_id(1), t[1].task, abort_reason_parse("no-data"), NULL),
+	    tasks_abort(c->s.engine, device_id(1), t[1].task, abort_reason_parse("no-data"), NULL),
 	    ERR_OK);
 	assert_int_equal(
-	    engine_abort(c->s.engine, device_id(1), t[1].task, abort_reason_parse("no-data"), NULL),
+	    tasks_abort(c->s.engine, device_id(1), t[1].task, abort_reason_parse("no-data"), NULL),
 	    ERR_NOTFOUND);
 	expect(c, 1, "aborted");
 	expect(c, 4, "");
@@ -300,7 +300,7 @@ places_and_aborts(void **state)
 	assert_null(deliver(c, &t[2], 2, 1, 100));
 	expect(c, 2, "reported");
 	assert_int_equal(
-	    engine_abort(c->s.engine, device_id(2), t[2].task, abort_reason_parse("x"), NULL),
+	    tasks_abort(c->s.engine, device_id(2), t[2].task, abort_reason_parse("x"), NULL),
 	    ERR_NOTFOUND);
 	/* Given up and delivered after all: the fourth place. */
 	assert_int_equal(job_number(c, id, "invited"), 3);
@@ -312,7 +312,7 @@ places_and_aborts(void **state)
 	for (uint8_t i = 1; i <= 3; i++)
 		assert_string_equal(ask(c, i, &t[i]), "");
 	expect(c, 4, "not-selected");
-	engine_device_gone(c->s.engine, device_id(3), "revoked");
+	tasks_device_gone(c->s.engine, device_id(3), "revoked");
 	expect(c, 4, "");
 	expect(c, 5, "not-selected");
 }
@@ -361,14 +361,14 @@ model_row(struct store_db *db, void *arg, struct why *why)
 static void
 put_first_model(struct coordinator *c, const char *document)
 {
-	struct engine_job *j = NULL;
+	struct job *j = NULL;
 	struct store_model row = {.bytes = 1};
 	uint8_t digest[HASH_LEN];
 
 	hash_sha256(digest, document, strlen(document));
-	assert_int_equal(engine_job_new(&j, digest, document, strlen(document), &c->why), ERR_OK);
-	assert_int_equal(engine_first_model(&c->s, j, row.id, &c->why), ERR_OK);
-	engine_job_free(j);
+	assert_int_equal(jobs_read(&j, digest, document, strlen(document), &c->why), ERR_OK);
+	assert_int_equal(jobs_first_model(&c->s, j, row.id, &c->why), ERR_OK);
+	job_free(j);
 	assert_int_equal(store_write(c->s.store, model_row, &row, &c->why), ERR_OK);
 }
 

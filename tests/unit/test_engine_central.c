@@ -95,7 +95,7 @@ await_task(struct coordinator *c, struct task *t)
 	while (*ask_to_measure(c, 3, t)) {
 		if (clock_ms() > until)
 			fail_msg("nothing is to be measured");
-		engine_tick(c->s.engine);
+		rounds_tick(c->s.engine);
 		usleep(2000);
 	}
 }
@@ -137,7 +137,7 @@ static enum problem_type
 claim(struct coordinator *c, const struct manifest *m, const struct task *t, uint8_t tag,
     struct engine_claim *out)
 {
-	return engine_claim(c->s.engine, m, device_id(tag), t->task, out, &c->why);
+	return tasks_claim(c->s.engine, m, device_id(tag), t->task, out, &c->why);
 }
 
 static void
@@ -198,15 +198,15 @@ the_first_report_counts(void **state)
 	m = measured(&t, 3);
 	assert_int_equal(claim(c, &m, &t, 3, &first), PROBLEM_NONE);
 	assert_true(first.central && !first.late);
-	assert_int_equal(engine_take(c->s.engine, &first), ERR_OK);
+	assert_int_equal(tasks_take(c->s.engine, &first), ERR_OK);
 	assert_string_equal(ask_to_measure(c, 4, &other), "");
 	m = measured(&other, 4);
 	assert_int_equal(claim(c, &m, &other, 4, &second), PROBLEM_NONE);
-	assert_int_equal(engine_take(c->s.engine, &second), ERR_AGAIN);
-	engine_settle(c->s.engine, &first, false, 0);
-	assert_int_equal(engine_take(c->s.engine, &second), ERR_OK);
-	engine_settle(c->s.engine, &second, true, 0);
-	assert_int_equal(engine_take(c->s.engine, &first), ERR_STATE);
+	assert_int_equal(tasks_take(c->s.engine, &second), ERR_AGAIN);
+	tasks_settle(c->s.engine, &first, false, 0);
+	assert_int_equal(tasks_take(c->s.engine, &second), ERR_OK);
+	tasks_settle(c->s.engine, &second, true, 0);
+	assert_int_equal(tasks_take(c->s.engine, &first), ERR_STATE);
 	m = measured(&t, 3);
 	assert_int_equal(claim(c, &m, &t, 3, &first), PROBLEM_ROUND_CLOSED);
 	/* Its row, which the test has not written, has no figure: the round goes on without. */
@@ -223,14 +223,14 @@ who_gives_up_is_not_asked_again(void **state)
 	uint8_t id[16];
 
 	fold_one(c, id, &t);
-	assert_int_equal(engine_abort(c->s.engine, device_id(1), t.task,
+	assert_int_equal(tasks_abort(c->s.engine, device_id(1), t.task,
 			     abort_reason_parse("trainer-failed"), NULL),
 	    ERR_NOTFOUND);
 	assert_int_equal(
-	    engine_abort(c->s.engine, device_id(3), t.task, abort_reason_parse("stopped"), NULL),
+	    tasks_abort(c->s.engine, device_id(3), t.task, abort_reason_parse("stopped"), NULL),
 	    ERR_OK);
 	assert_string_equal(ask_to_measure(c, 3, &t), "");
-	assert_int_equal(engine_abort(c->s.engine, device_id(3), t.task,
+	assert_int_equal(tasks_abort(c->s.engine, device_id(3), t.task,
 			     abort_reason_parse("trainer-failed"), "no memory"),
 	    ERR_OK);
 	assert_string_equal(ask_to_measure(c, 3, &t), "aborted");
@@ -405,22 +405,22 @@ static void
 ended_meanwhile(struct coordinator *c, const struct manifest *m, const struct task *t)
 {
 	const struct engine_fold f = {
-	    .job = engine_find(c->s.engine, m->job), .row.round = 1, .evaluate_deadline_s = 3600};
+	    .job = jobs_find(c->s.engine, m->job), .row.round = 1, .evaluate_deadline_s = 3600};
 	struct engine_claim first, second;
 
-	engine_central_begin(c->s.engine, &f, m->base, 1);
+	tasks_central_begin(c->s.engine, &f, m->base, 1);
 	assert_int_equal(claim(c, m, t, 3, &first), PROBLEM_NONE);
 	second = first;
-	engine_central_end(c->s.engine, &f);
-	assert_int_equal(engine_take(c->s.engine, &first), ERR_AGAIN);
-	engine_central_begin(c->s.engine, &f, m->base, 1);
-	assert_int_equal(engine_take(c->s.engine, &first), ERR_OK);
-	engine_settle(c->s.engine, &first, true, 0);
-	engine_central_end(c->s.engine, &f);
+	tasks_central_end(c->s.engine, &f);
+	assert_int_equal(tasks_take(c->s.engine, &first), ERR_AGAIN);
+	tasks_central_begin(c->s.engine, &f, m->base, 1);
+	assert_int_equal(tasks_take(c->s.engine, &first), ERR_OK);
+	tasks_settle(c->s.engine, &first, true, 0);
+	tasks_central_end(c->s.engine, &f);
 	assert_int_equal(claim(c, m, t, 3, &first), PROBLEM_ROUND_CLOSED);
-	assert_int_equal(engine_take(c->s.engine, &second), ERR_STATE);
-	engine_central_begin(c->s.engine, &f, m->base, 1);
-	engine_central_end(c->s.engine, &f);
+	assert_int_equal(tasks_take(c->s.engine, &second), ERR_STATE);
+	tasks_central_begin(c->s.engine, &f, m->base, 1);
+	tasks_central_end(c->s.engine, &f);
 	assert_int_equal(claim(c, m, t, 3, &first), PROBLEM_UNAVAILABLE);
 }
 
@@ -449,8 +449,8 @@ is_taken_again(struct coordinator *c, const struct task *t)
 	for (struct task again; *ask_to_measure(c, 4, &again);) {
 		if (clock_ms() > until)
 			fail_msg("nothing is to be measured again");
-		engine_look_after(c->s.engine);
-		engine_tick(c->s.engine);
+		rounds_look_after(c->s.engine);
+		rounds_tick(c->s.engine);
 		usleep(2000);
 	}
 	assert_int_equal(claim(c, &m, t, 3, &out), PROBLEM_NONE);
@@ -499,11 +499,11 @@ what_is_folded_again_is_waited_for(void **state)
 	uint8_t id[16], delta[16];
 
 	fold_one(c, id, &t);
-	hex_encode(hex, engine_find(c->s.engine, id)->row.base, 32);
+	hex_encode(hex, jobs_find(c->s.engine, id)->row.base, 32);
 	snprintf(file, sizeof(file), "models/%s", hex);
 	without(c, &t, file);
-	const struct engine_job *j = engine_find(c->s.engine, id);
-	engine_task_id(c->s.engine, j, 1, device_id(1), delta);
+	const struct job *j = jobs_find(c->s.engine, id);
+	roster_task_id(c->s.engine, j, 1, device_id(1), delta);
 	hex_encode(hex, delta, 16);
 	snprintf(file, sizeof(file), "spool/%s.delta", hex);
 	without(c, &t, file);
@@ -527,21 +527,21 @@ another_model_meanwhile(void **state)
 	fold_one(c, id, &t);
 	struct manifest m = measured(&t, 3);
 	const struct engine_fold f = {
-	    .job = engine_find(c->s.engine, id), .row.round = 1, .evaluate_deadline_s = 3600};
+	    .job = jobs_find(c->s.engine, id), .row.round = 1, .evaluate_deadline_s = 3600};
 	assert_int_equal(claim(c, &m, &t, 3, &first), PROBLEM_NONE);
 	assert_int_equal(claim(c, &m, &t, 3, &second), PROBLEM_NONE);
-	assert_int_equal(engine_take(c->s.engine, &second), ERR_OK);
-	engine_central_begin(c->s.engine, &f, other, 1);
-	assert_int_equal(engine_take(c->s.engine, &first), ERR_STATE);
-	engine_settle(c->s.engine, &second, true, 0);
-	assert_int_equal(engine_central_look(c->s.engine, &f), CENTRAL_WAITS);
+	assert_int_equal(tasks_take(c->s.engine, &second), ERR_OK);
+	tasks_central_begin(c->s.engine, &f, other, 1);
+	assert_int_equal(tasks_take(c->s.engine, &first), ERR_STATE);
+	tasks_settle(c->s.engine, &second, true, 0);
+	assert_int_equal(tasks_central_look(c->s.engine, &f), CENTRAL_WAITS);
 	/* One of the new model is on its way: what came of the old one does not end that. */
 	memcpy(m.base, other, 32);
 	assert_int_equal(claim(c, &m, &t, 3, &first), PROBLEM_NONE);
-	assert_int_equal(engine_take(c->s.engine, &first), ERR_OK);
-	engine_settle(c->s.engine, &second, false, 0);
-	assert_int_equal(engine_take(c->s.engine, &first), ERR_AGAIN);
-	engine_settle(c->s.engine, &first, true, 0);
+	assert_int_equal(tasks_take(c->s.engine, &first), ERR_OK);
+	tasks_settle(c->s.engine, &second, false, 0);
+	assert_int_equal(tasks_take(c->s.engine, &first), ERR_AGAIN);
+	tasks_settle(c->s.engine, &first, true, 0);
 	await_rounds(c, id, 1);
 }
 

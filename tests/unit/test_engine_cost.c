@@ -9,10 +9,8 @@
 
 #include "buf.h"
 #include "coordinator_fixture.h"
-#include "job_struct.h"
 #include "hash.h"
-#include "job.h"
-#include "round.h"
+#include "job_struct.h"
 #include "store_inside.h"
 #include "view.h"
 
@@ -20,14 +18,14 @@ static const char plain[] = JOB("plain", "\"goal\":1", "");
 static const char again[] = JOB("again", "\"goal\":1", "");
 
 /* As a restart makes a job of a row. */
-static struct engine_job *
+static struct job *
 load(struct coordinator *c, const char *text)
 {
-	struct engine_job *j = NULL;
+	struct job *j = NULL;
 	uint8_t digest[HASH_LEN];
 
 	hash_sha256(digest, text, strlen(text));
-	enum err e = engine_job_new(&j, digest, text, strlen(text), &c->why);
+	enum err e = jobs_read(&j, digest, text, strlen(text), &c->why);
 	if (e)
 		fail_msg("%s: %s", err_name(e), c->why.text);
 	return j;
@@ -61,11 +59,11 @@ long_patterns(void **state)
 	    ERR_OK);
 	coordinator_refuses(c, b.data, "tensors: patterns of");
 	/* One that was taken before there was a bound. */
-	struct engine_job *j = load(c, b.data);
-	assert_int_equal(engine_first_model(&c->s, j, model, &c->why), ERR_OK);
-	assert_int_equal(engine_take_table(&c->s, j, model, &c->why), ERR_OK);
+	struct job *j = load(c, b.data);
+	assert_int_equal(jobs_first_model(&c->s, j, model, &c->why), ERR_OK);
+	assert_int_equal(jobs_take_table(&c->s, j, model, &c->why), ERR_OK);
 	assert_int_equal(j->work->table.elements, 400);
-	engine_job_free(j);
+	job_free(j);
 	buf_deinit(&b);
 }
 
@@ -82,7 +80,7 @@ many_values(void **state)
 		assert_int_equal(buf_append(&b, ",0", 2), ERR_OK);
 	assert_int_equal(buf_append(&b, "]}}", 3), ERR_OK);
 	coordinator_refuses(c, b.data, "values");
-	engine_job_free(load(c, b.data));
+	job_free(load(c, b.data));
 	buf_deinit(&b);
 }
 
@@ -96,9 +94,9 @@ one_text(void **state)
 	uint8_t id[16];
 
 	submit(c, plain, id);
-	const struct engine_job *j = engine_find(c->s.engine, id);
-	engine_ask(c->s.engine, device_id(1), &c->offer, &first);
-	engine_ask(c->s.engine, device_id(1), &c->offer, &second);
+	const struct job *j = jobs_find(c->s.engine, id);
+	tasks_ask(c->s.engine, device_id(1), &c->offer, &first);
+	tasks_ask(c->s.engine, device_id(1), &c->offer, &second);
 	assert_non_null(first.recipe.text);
 	assert_ptr_equal(first.recipe.text, j->work->spec.recipe.text);
 	assert_ptr_equal(second.recipe.text, j->work->spec.recipe.text);
@@ -114,7 +112,7 @@ one_text(void **state)
 }
 
 static void
-is_small(const struct engine_job *j)
+is_small(const struct job *j)
 {
 	assert_non_null(j);
 	assert_int_equal(j->state, JOB_STOPPED);
@@ -135,15 +133,15 @@ ended(void **state)
 	submit(c, plain, id);
 	submit(c, again, other);
 	assert_int_equal(engine_command(c->s.engine, id, JOB_STOPPED, NULL, &c->why), ERR_OK);
-	is_small(engine_find(c->s.engine, id));
+	is_small(jobs_find(c->s.engine, id));
 	assert_string_equal(ask(c, 1, &t), "");
 	snprintf(path, sizeof(path), "models/%s", t.model);
 	assert_int_equal(engine_command(c->s.engine, other, JOB_STOPPED, NULL, &c->why), ERR_OK);
 	assert_int_equal(unlink(coordinator_path(c, path)), 0);
 	coordinator_stop(c);
 	coordinator_start(c);
-	is_small(engine_find(c->s.engine, id));
-	is_small(engine_find(c->s.engine, other));
+	is_small(jobs_find(c->s.engine, id));
+	is_small(jobs_find(c->s.engine, other));
 }
 
 static enum err
@@ -218,14 +216,14 @@ unread(void **state)
 	await_rounds(c, id, 1);
 	assert_int_equal(engine_command(c->s.engine, id, JOB_STOPPED, NULL, &c->why), ERR_OK);
 	/* Its last round leaves the folder a moment after it is committed. */
-	while (engine_find(c->s.engine, id)->work)
+	while (jobs_find(c->s.engine, id)->work)
 		usleep(1000);
 	assert_true(engine_job(c->s.engine, id, NULL, &before));
 	assert_int_equal(before.guard.best_round, 0);
 	assert_true(before.guard.has_best && before.metric.known);
 	for (int i = 0; i < 2; i++) {
 		restart_with(c, i ? "DELETE FROM past_job" : "SELECT 1");
-		is_small(engine_find(c->s.engine, id));
+		is_small(jobs_find(c->s.engine, id));
 		same_view(c, id, &before);
 		/* Each time the document is read for it: whoever asks pays for that, also in vain. */
 		uint64_t read = 0;
@@ -240,7 +238,7 @@ unread(void **state)
 		assert_false(engine_may_work(c->s.engine, device_id(2), id, NULL));
 	}
 	restart_with(c, "UPDATE job SET document = 'nobody reads this'");
-	is_small(engine_find(c->s.engine, id));
+	is_small(jobs_find(c->s.engine, id));
 	assert_false(engine_job(c->s.engine, id, device_id(1), &v));
 }
 

@@ -93,7 +93,7 @@ goes(void **state)
 	assert_int_equal(r.jobs[JOB_DONE], 0);
 	assert_int_equal(resubmit(c, TEXT), ERR_STATE);
 	assert_non_null(strstr(c->why.text, "deleted"));
-	engine_tick(c->s.engine);
+	rounds_tick(c->s.engine);
 	assert_true(job_is(c, other, "running"));
 
 	coordinator_stop(c);
@@ -122,10 +122,10 @@ leaves_nothing(void **state)
 	assert_int_equal(engine_command(c->s.engine, id, JOB_STOPPED, NULL, &c->why), ERR_OK);
 	assert_int_equal(delete_job(c, id, false, &gone), ERR_OK);
 	while (files(c, "models") > 0 && clock_ms() < until)
-		engine_tick(c->s.engine);
+		rounds_tick(c->s.engine);
 	assert_int_equal(files(c, "models"), 0);
 	assert_int_equal(files(c, "spool"), 0);
-	engine_tick(c->s.engine);
+	rounds_tick(c->s.engine);
 }
 
 /* After [retention] ended_jobs, and not before. */

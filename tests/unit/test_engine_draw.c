@@ -112,7 +112,7 @@ drawn_by_hash(void **state)
 	for (uint8_t tag = DEVICES; tag >= 1; tag--)
 		expect(c, tag, "not-selected");
 	for (int i = 0; i < 5000 && job_number(c, id, "invited") == 0; i++) {
-		engine_tick(c->s.engine);
+		rounds_tick(c->s.engine);
 		usleep(2000);
 	}
 	assert_int_equal(job_number(c, id, "invited"), 2);
@@ -137,9 +137,9 @@ drawn_without_the_gone(void **state)
 	submit(c, drawing, id);
 	expect(c, 1, "not-selected");
 	expect(c, 2, "not-selected");
-	engine_device_gone(c->s.engine, device_id(1), "revoked");
+	tasks_device_gone(c->s.engine, device_id(1), "revoked");
 	for (int i = 0; i < 5000 && job_number(c, id, "invited") == 0; i++) {
-		engine_tick(c->s.engine);
+		rounds_tick(c->s.engine);
 		usleep(2000);
 	}
 	assert_int_equal(job_number(c, id, "invited"), 1);

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 
 #include "coordinator_fixture.h"
-#include "job_struct.h"
 #include "hex.h"
+#include "job_struct.h"
 #include "worker.h"
 
 static const char a[] = JOB("a", "\"goal\":1", ""), b[] = JOB("b", "\"goal\":1", "");
@@ -21,7 +21,7 @@ model_path(struct coordinator *c, const uint8_t job[16], char out[256])
 {
 	char hex[65];
 
-	hex_encode(hex, engine_find(c->s.engine, job)->model, 32);
+	hex_encode(hex, jobs_find(c->s.engine, job)->model, 32);
 	snprintf(out, 256, "%s/models/%s", c->dir, hex);
 }
 
@@ -48,13 +48,13 @@ unreadable(void **state)
 	assert_int_equal(symlink(path, path), 0);
 	again(c);
 	assert_true(job_is(c, first, "paused"));
-	assert_int_equal(engine_find(c->s.engine, first)->lack.kind, LACKS_MODEL);
+	assert_int_equal(jobs_find(c->s.engine, first)->lack.kind, LACKS_MODEL);
 	assert_true(job_is(c, second, "running"));
 	/* And it goes on when that is over. */
 	assert_int_equal(rename(kept, path), 0);
 	assert_int_equal(worker_pool_new(&c->s.pool, 1), ERR_OK);
 	for (unsigned i = 0; i < 1000 && !job_is(c, first, "running"); i++) {
-		engine_look_after(c->s.engine);
+		rounds_look_after(c->s.engine);
 		usleep(10000);
 	}
 	worker_pool_free(c->s.pool);
@@ -82,11 +82,10 @@ each_its_own(void **state)
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 	assert_int_equal(unlink(path), 0);
 	coordinator_start(c);
-	assert_true(
-	    engine_find(c->s.engine, first)->aside && engine_find(c->s.engine, second)->aside);
-	assert_int_equal(engine_find(c->s.engine, first)->lack.kind, LACKS_MODEL);
-	assert_int_equal(engine_find(c->s.engine, second)->lack.kind, LACKS_NOTHING);
-	assert_non_null(strstr(engine_find(c->s.engine, second)->reason, "its rows"));
+	assert_true(jobs_find(c->s.engine, first)->aside && jobs_find(c->s.engine, second)->aside);
+	assert_int_equal(jobs_find(c->s.engine, first)->lack.kind, LACKS_MODEL);
+	assert_int_equal(jobs_find(c->s.engine, second)->lack.kind, LACKS_NOTHING);
+	assert_non_null(strstr(jobs_find(c->s.engine, second)->reason, "its rows"));
 }
 
 int

@@ -37,10 +37,10 @@ no_normaliser(void **state)
 	as_wrong(c, &t, &m, PROBLEM_NO_NORMALISER);
 	m.optimizer = MANIFEST_EXTERNAL;
 	assert_int_equal(
-	    engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why), PROBLEM_NONE);
+	    tasks_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why), PROBLEM_NONE);
 	m.optimizer = MANIFEST_SGD;
 	assert_int_equal(
-	    engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why), PROBLEM_NONE);
+	    tasks_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why), PROBLEM_NONE);
 }
 
 static void
@@ -83,14 +83,14 @@ wrong_manifests(void **state)
 	as_wrong(c, &t2, &good, PROBLEM_WRONG_TASK);
 	assert_int_equal(job_number(c, id, "reports"), 0);
 	assert_int_equal(
-	    engine_claim(c->s.engine, &good, device_id(1), t.task, &claim, &c->why), PROBLEM_NONE);
+	    tasks_claim(c->s.engine, &good, device_id(1), t.task, &claim, &c->why), PROBLEM_NONE);
 	assert_memory_equal(claim.device, device_id(1), 32);
 	assert_int_equal(claim.payload_bytes, ELEMENTS * sizeof(float));
 	assert_true(claim.max_norm == 3.5);
 	m = good;
 	m.examples = 500;
 	assert_int_equal(
-	    engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why), PROBLEM_NONE);
+	    tasks_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why), PROBLEM_NONE);
 }
 
 static void
@@ -106,14 +106,14 @@ wrong_reports(void **state)
 	assert_string_equal(ask(c, 1, &t), "");
 	const struct manifest m = manifest_for(&t, 1);
 	assert_int_equal(
-	    engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why), PROBLEM_NONE);
-	assert_int_equal(engine_claim_report(&claim, &r, &c->why), PROBLEM_NONE);
+	    tasks_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why), PROBLEM_NONE);
+	assert_int_equal(tasks_claim_report(&claim, &r, &c->why), PROBLEM_NONE);
 	r.eval_loss = -1e-9;
-	assert_int_equal(engine_claim_report(&claim, &r, &c->why), PROBLEM_BAD_REPORT);
+	assert_int_equal(tasks_claim_report(&claim, &r, &c->why), PROBLEM_BAD_REPORT);
 	r.eval_loss = NAN;
-	assert_int_equal(engine_claim_report(&claim, &r, &c->why), PROBLEM_NONE);
+	assert_int_equal(tasks_claim_report(&claim, &r, &c->why), PROBLEM_NONE);
 	r.eval_examples = 501;
-	assert_int_equal(engine_claim_report(&claim, &r, &c->why), PROBLEM_BAD_REPORT);
+	assert_int_equal(tasks_claim_report(&claim, &r, &c->why), PROBLEM_BAD_REPORT);
 }
 
 /* An accuracy is the share of the labels that the report tells. */
@@ -125,21 +125,21 @@ accuracy_of_no_labels(void **state)
 	    .kind = TASK_TRAIN, .max_examples = 100, .accuracy = 0.333333343f};
 	struct report r = {.trained = {true, 3, true, 3, 1}};
 
-	assert_int_equal(engine_claim_report(&claim, &r, &c->why), PROBLEM_NONE);
+	assert_int_equal(tasks_claim_report(&claim, &r, &c->why), PROBLEM_NONE);
 	r.trained.right = 2;
-	assert_int_equal(engine_claim_report(&claim, &r, &c->why), PROBLEM_BAD_REPORT);
+	assert_int_equal(tasks_claim_report(&claim, &r, &c->why), PROBLEM_BAD_REPORT);
 	assert_non_null(strstr(c->why.text, "trained.right"));
 	r.trained.labels = r.trained.right = 0;
-	assert_int_equal(engine_claim_report(&claim, &r, &c->why), PROBLEM_BAD_REPORT);
+	assert_int_equal(tasks_claim_report(&claim, &r, &c->why), PROBLEM_BAD_REPORT);
 	claim.accuracy = NAN;
-	assert_int_equal(engine_claim_report(&claim, &r, &c->why), PROBLEM_NONE);
+	assert_int_equal(tasks_claim_report(&claim, &r, &c->why), PROBLEM_NONE);
 	r.has_evaluate = true;
 	r.eval_examples = 10;
 	r.eval_accuracy = 0.5;
 	r.evaluated = (struct report_counted){true, 8, true, 8, 4};
-	assert_int_equal(engine_claim_report(&claim, &r, &c->why), PROBLEM_NONE);
+	assert_int_equal(tasks_claim_report(&claim, &r, &c->why), PROBLEM_NONE);
 	r.evaluated.right = 8;
-	assert_int_equal(engine_claim_report(&claim, &r, &c->why), PROBLEM_BAD_REPORT);
+	assert_int_equal(tasks_claim_report(&claim, &r, &c->why), PROBLEM_BAD_REPORT);
 	assert_non_null(strstr(c->why.text, "evaluate.right"));
 }
 
@@ -157,7 +157,7 @@ used_and_too_late(void **state)
 	struct manifest m = manifest_for(&t[1], 1);
 	as_wrong(c, &t[1], &m, PROBLEM_USED_TASK);
 	/* The round stays closed while nothing is folded any more. */
-	engine_stop(c->s.engine);
+	rounds_stop(c->s.engine);
 	assert_null(deliver(c, &t[2], 2, 1, 100));
 	assert_string_equal(deliver(c, &t[3], 3, 1, 100), "round-closed");
 	assert_int_equal(job_number(c, id, "reports"), 2);
@@ -177,17 +177,17 @@ twice_at_once(void **state)
 	assert_string_equal(ask(c, 1, &t), "");
 	struct manifest m = manifest_for(&t, 1);
 	assert_int_equal(
-	    engine_claim(c->s.engine, &m, device_id(1), t.task, &a, &c->why), PROBLEM_NONE);
+	    tasks_claim(c->s.engine, &m, device_id(1), t.task, &a, &c->why), PROBLEM_NONE);
 	assert_int_equal(
-	    engine_claim(c->s.engine, &m, device_id(1), t.task, &b, &c->why), PROBLEM_NONE);
-	assert_int_equal(engine_take(c->s.engine, &a), ERR_OK);
-	assert_int_equal(engine_take(c->s.engine, &b), ERR_OK);
-	engine_settle(c->s.engine, &a, true, 72);
-	engine_settle(c->s.engine, &b, false, 72);
+	    tasks_claim(c->s.engine, &m, device_id(1), t.task, &b, &c->why), PROBLEM_NONE);
+	assert_int_equal(tasks_take(c->s.engine, &a), ERR_OK);
+	assert_int_equal(tasks_take(c->s.engine, &b), ERR_OK);
+	tasks_settle(c->s.engine, &a, true, 72);
+	tasks_settle(c->s.engine, &b, false, 72);
 	assert_int_equal(job_number(c, id, "reports"), 1);
 	assert_int_equal(job_number(c, id, "invited"), 1);
 	assert_int_equal(job_number(c, id, "bytes_up"), 72);
-	assert_int_equal(engine_take(c->s.engine, &b), ERR_STATE);
+	assert_int_equal(tasks_take(c->s.engine, &b), ERR_STATE);
 }
 
 int

@@ -16,7 +16,7 @@ give_back(struct coordinator *c, uint8_t tag, const struct task *t, uint64_t nee
 
 	cause.needed_bytes = needed;
 	cause.memory_bytes = 1000;
-	assert_int_equal(engine_abort(c->s.engine, device_id(tag), t->task, cause, NULL), ERR_OK);
+	assert_int_equal(tasks_abort(c->s.engine, device_id(tag), t->task, cause, NULL), ERR_OK);
 }
 
 /* The round's only place goes to another device at once, and with the next round the first one is not asked again. */
@@ -43,14 +43,14 @@ not_again(void **state)
 	c->offer.has_disk_free = true;
 	c->offer.disk_free_bytes = 99;
 	assert_string_equal(ask(c, 1, &t), "out-of-memory");
-	assert_int_equal(engine_refusals(c->s.engine, job, shown), 1);
+	assert_int_equal(tasks_refusals(c->s.engine, job, shown), 1);
 	assert_memory_equal(shown[0].device, device_id(1), 32);
 	assert_memory_equal(shown[0].job, job, 16);
 	assert_int_equal(shown[0].needed_bytes, 5000);
 	assert_int_equal(shown[0].memory_bytes, 1000);
 	assert_int_equal(shown[0].kind, TASK_TRAIN);
-	assert_int_equal(engine_refusals_of(c->s.engine, device_id(1), shown), 1);
-	assert_int_equal(engine_refusals_of(c->s.engine, device_id(2), shown), 0);
+	assert_int_equal(tasks_refusals_of(c->s.engine, device_id(1), shown), 1);
+	assert_int_equal(tasks_refusals_of(c->s.engine, device_id(2), shown), 0);
 }
 
 /* Each of these is another offer; then it is asked within the same round, and may refuse anew. */
@@ -65,10 +65,10 @@ another_offer(void **state)
 	submit(c, JOB("one", "\"goal\":1", ""), job);
 	for (int change = 0; change < 4; change++) {
 		assert_string_equal(ask(c, 1, &t), "");
-		assert_int_equal(engine_refusals(c->s.engine, job, shown), 0);
+		assert_int_equal(tasks_refusals(c->s.engine, job, shown), 0);
 		give_back(c, 1, &t, 5000);
 		assert_string_equal(ask(c, 1, &t), "out-of-memory");
-		assert_int_equal(engine_refusals(c->s.engine, job, shown), 1);
+		assert_int_equal(tasks_refusals(c->s.engine, job, shown), 1);
 		if (change == 0)
 			c->offer.memory_bytes += 1 << 20;
 		else if (change == 1)
@@ -93,7 +93,7 @@ without_bytes(void **state)
 	submit(c, JOB("one", "\"goal\":1", ""), job);
 	assert_string_equal(ask(c, 1, &t), "");
 	give_back(c, 1, &t, 0);
-	assert_int_equal(engine_refusals(c->s.engine, job, shown), 0);
+	assert_int_equal(tasks_refusals(c->s.engine, job, shown), 0);
 	assert_string_equal(ask(c, 1, &t), "aborted");
 	assert_string_equal(ask(c, 2, &t), "");
 	assert_null(deliver(c, &t, 2, 1, 100));
@@ -117,17 +117,17 @@ others(void **state)
 		assert_string_equal(ask(c, tag, &t), "");
 		give_back(c, tag, &t, 5000 + tag);
 	}
-	assert_int_equal(engine_refusals(c->s.engine, large, shown), 3);
+	assert_int_equal(tasks_refusals(c->s.engine, large, shown), 3);
 	for (uint8_t tag = 1; tag <= 3; tag++)
 		assert_int_equal(shown[tag - 1].needed_bytes, 5000 + tag);
 	assert_string_equal(ask(c, 2, &t), "");
 	hex_encode(hex, small, sizeof(small));
 	assert_string_equal(t.job, hex);
-	assert_int_equal(engine_refusals(c->s.engine, small, shown), 0);
-	engine_device_gone(c->s.engine, device_id(2), "revoked");
-	assert_int_equal(engine_refusals(c->s.engine, large, shown), 2);
-	engine_forget(c->s.engine, device_id(3));
-	assert_int_equal(engine_refusals(c->s.engine, large, shown), 1);
+	assert_int_equal(tasks_refusals(c->s.engine, small, shown), 0);
+	tasks_device_gone(c->s.engine, device_id(2), "revoked");
+	assert_int_equal(tasks_refusals(c->s.engine, large, shown), 2);
+	tasks_forget(c->s.engine, device_id(3));
+	assert_int_equal(tasks_refusals(c->s.engine, large, shown), 1);
 	assert_memory_equal(shown[0].device, device_id(1), 32);
 }
 

@@ -128,7 +128,7 @@ outputs_of_layers(void **state)
 		m.elements = 15;
 		m.payload_bytes = 60;
 		assert_int_equal(
-		    engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why),
+		    tasks_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why),
 		    PROBLEM_NONE);
 		assert_true(claim.figures.regression);
 		assert_int_equal(claim.figures.outputs, 3);

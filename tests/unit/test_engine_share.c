@@ -51,7 +51,7 @@ static const char three[] = JOB("three", "\"goal\":9,\"quorum\":1,\"grace_s\":0"
 static struct share_member *
 member(struct coordinator *c, const uint8_t id[16])
 {
-	return &engine_find(c->s.engine, id)->member;
+	return &jobs_find(c->s.engine, id)->member;
 }
 
 static double
@@ -122,7 +122,7 @@ set_right(void **state)
 		assert_string_equal(ask(c, tag, &t[tag]), "");
 	assert_float_equal(use(c, a), 3, 1e-6);
 	pass(4);
-	assert_int_equal(engine_abort(c->s.engine, device_id(1), t[1].task, cause, NULL), ERR_OK);
+	assert_int_equal(tasks_abort(c->s.engine, device_id(1), t[1].task, cause, NULL), ERR_OK);
 	assert_float_equal(use(c, a), 6, 0.01);
 	pass(2);
 	assert_null(deliver(c, &t[2], 2, 1, 100));

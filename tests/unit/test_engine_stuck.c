@@ -55,7 +55,7 @@ pass(struct coordinator *c, unsigned seconds)
 {
 	for (unsigned i = 0; i < seconds; i++) {
 		ahead_ms += 1000;
-		engine_tick(c->s.engine);
+		rounds_tick(c->s.engine);
 	}
 }
 
@@ -70,7 +70,7 @@ stuck_as(struct coordinator *c, const uint8_t job[16], enum stuck_kind kind, con
 	if (v.stuck.kind != kind || !strstr(v.stuck.reason, words))
 		fail_msg("%s: \"%s\", not %s: \"%s\"", stuck_name(v.stuck.kind), v.stuck.reason,
 		    stuck_name(kind), words);
-	engine_stuck(c->s.engine, count);
+	rounds_stuck(c->s.engine, count);
 	for (enum stuck_kind k = STUCK_NONE; k < STUCK_KINDS; k++)
 		assert_int_equal(count[k], k == kind && kind);
 }
@@ -83,7 +83,7 @@ give_up(struct coordinator *c, uint8_t tag, const char *word)
 	expect(c, tag, "");
 	assert_string_equal(ask(c, tag, &t), "");
 	assert_int_equal(
-	    engine_abort(c->s.engine, device_id(tag), t.task, abort_reason_parse(word), NULL),
+	    tasks_abort(c->s.engine, device_id(tag), t.task, abort_reason_parse(word), NULL),
 	    ERR_OK);
 }
 
@@ -195,7 +195,7 @@ all_suspended(void **state)
 	/* What revoking or suspending one does, with its tasks. */
 	for (uint8_t tag = 1; tag <= 2; tag++) {
 		suspend(c, tag, DEVICE_SUSPENDED);
-		engine_device_gone(c->s.engine, device_id(tag), "suspended");
+		tasks_device_gone(c->s.engine, device_id(tag), "suspended");
 	}
 	/* One that had asked before gets no task that would wait for it. */
 	expect(c, 1, "ineligible");
@@ -287,14 +287,14 @@ paused(void **state)
 
 	submit(c, TWO("\"deadline_s\":600"), id);
 	assert_int_equal(engine_command(c->s.engine, id, JOB_PAUSED, NULL, &c->why), ERR_OK);
-	engine_tick(c->s.engine);
+	rounds_tick(c->s.engine);
 	stuck_as(c, id, STUCK_PAUSED, "paused by hand");
 	coordinator_stop(c);
 	coordinator_start(c);
-	engine_tick(c->s.engine);
+	rounds_tick(c->s.engine);
 	stuck_as(c, id, STUCK_PAUSED, "paused by hand");
 	assert_int_equal(engine_command(c->s.engine, id, JOB_RUNNING, NULL, &c->why), ERR_OK);
-	engine_tick(c->s.engine);
+	rounds_tick(c->s.engine);
 	stuck_as(c, id, STUCK_NONE, "");
 }
 
@@ -314,7 +314,7 @@ base_missing(void **state)
 	strncat(c->path, hex, sizeof(c->path) - strlen(c->path) - 1);
 	assert_int_equal(unlink(c->path), 0);
 	coordinator_start(c);
-	engine_tick(c->s.engine);
+	rounds_tick(c->s.engine);
 	hex[12] = '\0';
 	stuck_as(c, id, STUCK_SET_ASIDE, hex);
 }

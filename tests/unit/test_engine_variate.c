@@ -174,7 +174,7 @@ a_place_given_away(void **state)
 	submit(c, text, job);
 	assert_string_equal(ask(c, 1, &one), "");
 	assert_string_equal(ask(c, 2, &two), "job-full");
-	assert_int_equal(engine_abort(c->s.engine, device_id(1), one.task,
+	assert_int_equal(tasks_abort(c->s.engine, device_id(1), one.task,
 			     abort_reason_cause(ABORT_STOPPED), NULL),
 	    ERR_OK);
 	assert_string_equal(ask(c, 2, &two), "");
@@ -221,14 +221,14 @@ manifests(void **state)
 	submit(c, plain, job);
 	assert_string_equal(ask(c, 1, &t), "");
 	struct manifest m = manifest_for(&t, 1);
-	assert_int_equal(engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why),
+	assert_int_equal(tasks_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why),
 	    PROBLEM_UNSUPPORTED);
 	m.flags = MANIFEST_SECOND;
-	assert_int_equal(engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why),
+	assert_int_equal(tasks_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why),
 	    PROBLEM_WRONG_LENGTH);
 	m.payload_bytes *= 2;
 	assert_int_equal(
-	    engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why), PROBLEM_NONE);
+	    tasks_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why), PROBLEM_NONE);
 	assert_int_equal(claim.payload_bytes, 2 * ELEMENTS * sizeof(float));
 }
 

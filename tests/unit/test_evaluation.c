@@ -34,7 +34,7 @@ accept_report(struct store_db *db, void *arg, struct why *why)
 	struct arrival *a = arg;
 
 	(void)why;
-	a->verdict = engine_take(a->c->s.engine, &a->claim);
+	a->verdict = tasks_take(a->c->s.engine, &a->claim);
 	a->row.folded = a->claim.folded;
 	return a->verdict ? a->verdict : store_accept_insert(db, &a->row);
 }
@@ -66,9 +66,9 @@ report(struct coordinator *c, const struct task *t, uint8_t tag, double loss, do
 	struct buf text;
 
 	enum problem_type problem =
-	    engine_claim(c->s.engine, &m, device_id(tag), t->task, &a.claim, &c->why);
+	    tasks_claim(c->s.engine, &m, device_id(tag), t->task, &a.claim, &c->why);
 	if (!problem)
-		problem = engine_claim_report(&a.claim, &r, &c->why);
+		problem = tasks_claim_report(&a.claim, &r, &c->why);
 	if (problem)
 		return problem_word(problem);
 	buf_init(&text, REPORT_MAX);
@@ -81,7 +81,7 @@ report(struct coordinator *c, const struct task *t, uint8_t tag, double loss, do
 	a.row.report = (char *)(uintptr_t)buf_str(&text);
 	enum err e = store_write(c->s.store, accept_report, &a, &c->why);
 	if (!a.verdict)
-		engine_settle(c->s.engine, &a.claim, e == ERR_OK, 0);
+		tasks_settle(c->s.engine, &a.claim, e == ERR_OK, 0);
 	buf_deinit(&text);
 	return e == ERR_OK ? NULL : err_name(e);
 }
@@ -119,7 +119,7 @@ await_task(struct coordinator *c, uint8_t tag, uint64_t round, struct task *t)
 	while (*ask(c, tag, t) || t->round < round) {
 		if (clock_ms() > until)
 			fail_msg("no task of round %u: %s", (unsigned)round, t->reason);
-		engine_tick(c->s.engine);
+		rounds_tick(c->s.engine);
 		usleep(2000);
 	}
 	assert_int_equal(t->round, round);
@@ -248,7 +248,7 @@ give_back(struct coordinator *c, uint8_t tag, const struct task *t)
 
 	cause.needed_bytes = 5000;
 	cause.memory_bytes = 1000;
-	assert_int_equal(engine_abort(c->s.engine, device_id(tag), t->task, cause, NULL), ERR_OK);
+	assert_int_equal(tasks_abort(c->s.engine, device_id(tag), t->task, cause, NULL), ERR_OK);
 }
 
 /* To measure a model takes less memory than to train it: who refuses the one may do the other, and who refuses both is asked for neither. */
@@ -271,11 +271,11 @@ too_small(void **state)
 	await_task(c, 3, 2, &t);
 	give_back(c, 3, &t);
 	assert_string_equal(ask(c, 3, &t), "out-of-memory");
-	assert_int_equal(engine_refusals(c->s.engine, job, shown), 3);
+	assert_int_equal(tasks_refusals(c->s.engine, job, shown), 3);
 	assert_int_equal(shown[0].kind, TASK_TRAIN);
 	assert_int_equal(shown[1].kind, TASK_EVALUATE);
 	assert_memory_equal(shown[1].device, device_id(3), 32);
-	assert_int_equal(engine_refusals_of(c->s.engine, device_id(3), shown), 2);
+	assert_int_equal(tasks_refusals_of(c->s.engine, device_id(3), shown), 2);
 	for (uint8_t tag = 1; tag <= 4; tag += 3) {
 		await_task(c, tag, 2, &t);
 		assert_null(report(c, &t, tag, 1, 0.9));
@@ -393,7 +393,7 @@ a_restart_before_the_last_fold(void **state)
 	assert_string_equal(ask(c, 1, &a), "");
 	assert_string_equal(ask(c, 2, &b), "");
 	assert_null(deliver(c, &a, 1, 1, 100));
-	engine_stop(c->s.engine);
+	rounds_stop(c->s.engine);
 	assert_null(deliver(c, &b, 2, 1, 100));
 	coordinator_stop(c);
 	coordinator_start(c);
@@ -421,28 +421,28 @@ wrong_kinds(void **state)
 	struct manifest m = evaluation_for(&t, 1);
 	struct report r = {.has_evaluate = true, .eval_examples = 99, .eval_loss = 1};
 	m.examples = 0;
-	assert_int_equal(engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why),
+	assert_int_equal(tasks_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why),
 	    PROBLEM_NO_EXAMPLES);
 	m.examples = 1000001;
-	assert_int_equal(engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why),
+	assert_int_equal(tasks_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why),
 	    PROBLEM_TOO_MANY_EXAMPLES);
 	m.examples = 100;
 	assert_int_equal(
-	    engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why), PROBLEM_NONE);
+	    tasks_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why), PROBLEM_NONE);
 	/* Another number than the manifest says, a loss below zero, no figures at all. */
-	assert_int_equal(engine_claim_report(&claim, &r, &c->why), PROBLEM_BAD_REPORT);
+	assert_int_equal(tasks_claim_report(&claim, &r, &c->why), PROBLEM_BAD_REPORT);
 	r.eval_examples = 100;
-	assert_int_equal(engine_claim_report(&claim, &r, &c->why), PROBLEM_NONE);
+	assert_int_equal(tasks_claim_report(&claim, &r, &c->why), PROBLEM_NONE);
 	r.eval_loss = -1;
-	assert_int_equal(engine_claim_report(&claim, &r, &c->why), PROBLEM_BAD_REPORT);
+	assert_int_equal(tasks_claim_report(&claim, &r, &c->why), PROBLEM_BAD_REPORT);
 	r = (struct report){.metric_count = 0};
-	assert_int_equal(engine_claim_report(&claim, &r, &c->why), PROBLEM_BAD_REPORT);
+	assert_int_equal(tasks_claim_report(&claim, &r, &c->why), PROBLEM_BAD_REPORT);
 	m.base[0] ^= 1;
-	assert_int_equal(engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why),
+	assert_int_equal(tasks_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why),
 	    PROBLEM_WRONG_BASE);
 	m.base[0] ^= 1;
 	m.round = 1;
-	assert_int_equal(engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why),
+	assert_int_equal(tasks_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why),
 	    PROBLEM_STALE_ROUND);
 }
 
@@ -469,10 +469,10 @@ pause_stop_and_giving_back(void **state)
 	assert_string_equal(ask(c, 3, &a), "not-selected");
 	/* Its place goes to another one. */
 	struct abort_cause cause = {.reason = ABORT_NO_DATA, .word = "no-data"};
-	assert_int_equal(engine_abort(c->s.engine, device_id(2), b.task, cause, NULL), ERR_OK);
+	assert_int_equal(tasks_abort(c->s.engine, device_id(2), b.task, cause, NULL), ERR_OK);
 	assert_string_equal(ask(c, 2, &b), "aborted");
 	assert_string_equal(ask(c, 3, &a), "");
-	engine_device_gone(c->s.engine, device_id(3), "stopped");
+	tasks_device_gone(c->s.engine, device_id(3), "stopped");
 	assert_string_equal(ask(c, 4, &b), "");
 	assert_int_equal(engine_command(c->s.engine, job, JOB_STOPPED, NULL, &c->why), ERR_OK);
 	assert_string_equal(report(c, &b, 4, 1, 0.7), "stale-round");

@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "coordinator_fixture.h"
-#include "job_struct.h"
 #include "evalset.h"
+#include "job_struct.h"
 
 /* Two jobs of ten parameters. One example of the first is quick, one of the second takes over a million multiply-adds. */
 #define QUICK "{\"type\":\"linear\",\"out\":2}"
@@ -84,10 +84,10 @@ static void
 await_folding(struct coordinator *c, const uint8_t job[16])
 {
 	uint64_t until = clock_ms() + 60000;
-	const struct engine_job *j = engine_find(c->s.engine, job);
+	const struct job *j = jobs_find(c->s.engine, job);
 
 	while (j->round.state != ROUND_FOLDING && clock_ms() < until)
-		engine_tick(c->s.engine);
+		rounds_tick(c->s.engine);
 	assert_int_equal(j->round.state, ROUND_FOLDING);
 }
 
@@ -145,7 +145,7 @@ static bool
 is_folded(struct coordinator *c, const uint8_t job[16])
 {
 	lock_take(&c->s.engine->lock);
-	bool folded = engine_find(c->s.engine, job)->folds > 0;
+	bool folded = jobs_find(c->s.engine, job)->folds > 0;
 	lock_release(&c->s.engine->lock);
 	return folded;
 }
@@ -169,7 +169,7 @@ a_restart(void **state)
 	assert_int_equal(engine_command(c->s.engine, id, JOB_STOPPED, NULL, &c->why), ERR_OK);
 	uint64_t until = clock_ms() + 60000;
 	while (is_folded(c, id) && clock_ms() < until)
-		engine_tick(c->s.engine);
+		rounds_tick(c->s.engine);
 	assert_false(is_folded(c, id));
 }
 
@@ -189,7 +189,7 @@ each_third_round(void **state)
 	}
 	coordinator_stop(c);
 	coordinator_start(c);
-	const struct engine_job *j = engine_find(c->s.engine, id);
+	const struct job *j = jobs_find(c->s.engine, id);
 	assert_true(j->metric.known);
 	assert_int_equal(j->metric_round, 6);
 }

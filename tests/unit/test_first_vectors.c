@@ -111,7 +111,7 @@ are_the_same(void **state)
 
 		assert_true(hex_decode(want, 32, hex, 64));
 		submit(c, text, job);
-		const struct engine_job *j = engine_find(c->s.engine, job);
+		const struct job *j = jobs_find(c->s.engine, job);
 		if (memcmp(j->model, want, 32) != 0)
 			fail_msg("%s: another first model", name);
 		assert_int_equal(models_get(c->s.models, want, &map, &c->why), ERR_OK);

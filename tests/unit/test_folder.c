@@ -171,7 +171,7 @@ a_restart_before_the_fold(void **state)
 	assert_string_equal(ask(c, 1, &a), "");
 	assert_string_equal(ask(c, 2, &b), "");
 	assert_null(deliver(c, &a, 1, 1, 100));
-	engine_stop(c->s.engine);
+	rounds_stop(c->s.engine);
 	assert_null(deliver(c, &b, 2, 1, 100));
 	assert_int_equal(job_number(c, job, "rounds_committed"), 0);
 	coordinator_stop(c);
@@ -348,7 +348,7 @@ opened_again(void **state)
 	assert_string_equal(ask(c, 2, &b), "");
 	assert_null(deliver(c, &a, 1, 1, 100));
 	while (job_number(c, job, "reopened") == 0) {
-		engine_tick(c->s.engine);
+		rounds_tick(c->s.engine);
 		usleep(2000);
 	}
 	assert_int_equal(job_number(c, job, "invited"), 1);

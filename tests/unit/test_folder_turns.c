@@ -153,7 +153,7 @@ what_is_folded_goes_first(void **state)
 	/* So little that each round has it alone. */
 	a_small_budget(c);
 	struct budget *budget = c->s.budget;
-	const uint64_t all = engine_find(c->s.engine, first)->work->cost.bytes;
+	const uint64_t all = jobs_find(c->s.engine, first)->work->cost.bytes;
 	c->config.work_bytes = all;
 	assert_true(budget_take(budget, all, all, false));
 	one_round(c, 1, 1.0f, 2, 5.0f);
@@ -213,7 +213,7 @@ a_start_breaks_off(void **state)
 	coordinator_start(c);
 	stop_ask(&stop);
 	c->s.stop = &stop;
-	assert_int_equal(engine_new(&g, &c->s, task_key, &c->why), ERR_CLOSED);
+	assert_int_equal(jobs_new(&g, &c->s, task_key, &c->why), ERR_CLOSED);
 	assert_null(g);
 	c->s.stop = NULL;
 	assert_true(job_is(c, job, "running"));

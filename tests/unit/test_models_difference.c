@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tasks_inside.h"
 #include "buf.h"
 #include "codec.h"
 #include "difference.h"
@@ -25,6 +24,7 @@
 #include "models_inside.h"
 #include "services.h"
 #include "steps.c"
+#include "tasks_inside.h"
 
 #define ELEMENTS 1000
 #define MODELS 6
@@ -290,10 +290,10 @@ damaged(void **state)
 	free(bytes);
 }
 
-static struct engine_job *
+static struct job *
 new_job(void)
 {
-	struct engine_job *j = calloc(1, sizeof(*j));
+	struct job *j = calloc(1, sizeof(*j));
 
 	assert_non_null(j);
 	j->work = calloc(1, sizeof(*j->work));
@@ -302,7 +302,7 @@ new_job(void)
 }
 
 static void
-free_job(struct engine_job *j)
+free_job(struct job *j)
 {
 	free(j->work);
 	free(j);
@@ -313,7 +313,7 @@ static void
 another_job(void **state)
 {
 	struct fixture *f = *state;
-	struct engine_job *j = new_job();
+	struct job *j = new_job();
 	const struct services s = {.models = f->m};
 	uint8_t bytes[STEP_BYTES];
 	struct models_map *map = NULL;
@@ -333,8 +333,8 @@ another_job(void **state)
 	assert_int_equal(get(f, 4, 3, &map), ERR_OK);
 	models_map_release(map);
 	memcpy(j->model, f->ids[5], 32);
-	engine_steps_load(&s, j);
-	assert_int_equal(j->work->step_count, 1);
+	jobs_difference_load(&s, j);
+	assert_int_equal(j->work->difference_count, 1);
 	free_job(j);
 }
 
@@ -368,7 +368,7 @@ recovery(void **state)
 
 /* Which of the models a device holds the task names; MODELS: none. */
 static size_t
-offered(struct fixture *f, struct engine_job *j, size_t base, const char *held, uint64_t *bytes)
+offered(struct fixture *f, struct job *j, size_t base, const char *held, uint64_t *bytes)
 {
 	struct offer o = {.codecs = {"f32", "int8"}, .codec_count = 2};
 	struct task t = {.wait = false};
@@ -377,7 +377,7 @@ offered(struct fixture *f, struct engine_job *j, size_t base, const char *held, 
 	hex_encode(t.model, f->ids[base], 32);
 	for (const char *p = held; *p; p++)
 		hex_encode(o.held_models[o.held_count++], f->ids[*p - '0'], 32);
-	engine_steps_offer(j, &o, &t);
+	tasks_offer_difference(j, &o, &t);
 	*bytes = t.from_bytes;
 	for (size_t i = 0; i < MODELS; i++) {
 		char hex[65];
@@ -393,15 +393,15 @@ static void
 offers(void **state)
 {
 	struct fixture *f = *state;
-	struct engine_job *j = new_job();
+	struct job *j = new_job();
 	const struct services s = {.models = f->m};
 	uint64_t bytes;
 
 	strcpy(j->work->spec.download.codec, "int8");
 	j->model_bytes = f->bytes;
 	memcpy(j->model, f->ids[5], 32);
-	engine_steps_load(&s, j);
-	assert_int_equal(j->work->step_count, 5);
+	jobs_difference_load(&s, j);
+	assert_int_equal(j->work->difference_count, 5);
 	assert_int_equal(offered(f, j, 5, "4", &bytes), 4);
 	assert_int_equal(bytes, STEP_BYTES);
 	assert_int_equal(offered(f, j, 5, "023", &bytes), 3);
@@ -417,13 +417,13 @@ offers(void **state)
 	assert_int_equal(offered(f, j, 5, "4", &bytes), MODELS);
 	strcpy(j->work->spec.download.codec, "int8");
 	/* A new round on that base: what was between is no way any more. */
-	engine_steps_add(j, f->ids[3], f->ids[0], 100);
-	assert_int_equal(j->work->step_count, 1);
+	jobs_difference_add(j, f->ids[3], f->ids[0], 100);
+	assert_int_equal(j->work->difference_count, 1);
 	assert_int_equal(offered(f, j, 0, "3", &bytes), 3);
 	assert_int_equal(offered(f, j, 0, "2", &bytes), MODELS);
 	for (int i = 0; i < 40; i++)
-		engine_steps_add(j, f->ids[i % 2], f->ids[(i + 1) % 2], 100);
-	assert_int_equal(j->work->step_count, ENGINE_STEPS);
+		jobs_difference_add(j, f->ids[i % 2], f->ids[(i + 1) % 2], 100);
+	assert_int_equal(j->work->difference_count, ENGINE_DIFFERENCES);
 	free_job(j);
 }
 
@@ -432,7 +432,7 @@ static void
 the_longest_way(void **state)
 {
 	struct fixture *f = *state;
-	struct engine_job *j = new_job();
+	struct job *j = new_job();
 	const struct services s = {.models = f->m};
 	const struct codec *codec = codec_find_name("int8");
 	struct difference d = {.round = 1,
@@ -440,14 +440,14 @@ the_longest_way(void **state)
 	    .codec = codec,
 	    .payload_bytes = difference_payload_bytes(codec, 1)};
 	struct offer o = {.codecs = {"int8"}, .codec_count = 1, .held_count = 1};
-	uint8_t ids[ENGINE_STEPS + 2][32], payload[64] = {0};
+	uint8_t ids[ENGINE_DIFFERENCES + 2][32], payload[64] = {0};
 	struct models_map *map = NULL;
 	struct task t = {.wait = false};
 	char path[160];
 
 	assert_true(d.payload_bytes <= sizeof(payload));
 	memcpy(ids[0], f->ids[5], 32);
-	for (unsigned char i = 1; i < ENGINE_STEPS + 2; i++) {
+	for (unsigned char i = 1; i < ENGINE_DIFFERENCES + 2; i++) {
 		memset(ids[i], 100 + i, 32);
 		memcpy(d.from, ids[i], 32);
 		memcpy(d.to, ids[i - 1], 32);
@@ -460,16 +460,17 @@ the_longest_way(void **state)
 	j->model_bytes = 1 << 20;
 	memcpy(j->model, ids[0], 32);
 	memcpy(j->row.base, ids[0], 32);
-	engine_steps_load(&s, j);
+	jobs_difference_load(&s, j);
 	hex_encode(t.model, ids[0], 32);
-	hex_encode(o.held_models[0], ids[ENGINE_STEPS], 32);
-	engine_steps_offer(j, &o, &t);
+	hex_encode(o.held_models[0], ids[ENGINE_DIFFERENCES], 32);
+	tasks_offer_difference(j, &o, &t);
 	assert_string_equal(t.from, o.held_models[0]);
 	assert_int_equal(
-	    models_difference_get(f->m, ids[0], ids[ENGINE_STEPS], &map, &f->why), ERR_OK);
+	    models_difference_get(f->m, ids[0], ids[ENGINE_DIFFERENCES], &map, &f->why), ERR_OK);
 	assert_int_equal(map->bytes, t.from_bytes);
 	models_map_release(map);
-	assert_int_equal(models_difference_get(f->m, ids[0], ids[ENGINE_STEPS + 1], &map, &f->why),
+	assert_int_equal(
+	    models_difference_get(f->m, ids[0], ids[ENGINE_DIFFERENCES + 1], &map, &f->why),
 	    ERR_NOTFOUND);
 	free_job(j);
 }

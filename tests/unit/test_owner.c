@@ -10,8 +10,8 @@
 
 #include "audit_rows.h"
 #include "coordinator_fixture.h"
-#include "job_struct.h"
 #include "evalset.h"
+#include "job_struct.h"
 #include "record.h"
 
 #define FIRST JOB("first", "\"goal\":1", "")
@@ -81,8 +81,8 @@ bytes(void **state)
 	uint8_t id[16];
 
 	assert_int_equal(submit_as(c, FIRST, 1, true, id), ERR_OK);
-	const struct engine_job *j = engine_find(c->s.engine, id);
-	c->config.owner_document_bytes = 2 * engine_owner_bytes(j) - 1;
+	const struct job *j = jobs_find(c->s.engine, id);
+	c->config.owner_document_bytes = 2 * sizes_memory(j) - 1;
 	denied(c, SECOND, "owner_document_bytes");
 	c->config.owner_document_bytes = 0;
 	c->config.owner_model_bytes = 2 * j->model_bytes - 1;
@@ -152,7 +152,7 @@ evaluation(void **state)
 	denied(c, EVALUATED("e"), "owner_evaluation");
 	c->config.owner_evaluation = 0;
 	assert_int_equal(submit_as(c, EVALUATED("e"), 1, true, id), ERR_OK);
-	double work = engine_find(c->s.engine, id)->work->evaluation;
+	double work = jobs_find(c->s.engine, id)->work->evaluation;
 	assert_true(work >= TRAIN_MEASURE_BATCH * 7840);
 	c->config.owner_evaluation = (uint64_t)work * 2 - 1;
 	coordinator_stop(c);
@@ -172,7 +172,7 @@ folds(void **state)
 	denied(c, FIRST, "owner_fold_work");
 	c->config.owner_fold_work = 0;
 	assert_int_equal(submit_as(c, FIRST, 1, true, id), ERR_OK);
-	double work = engine_find(c->s.engine, id)->work->cost.work;
+	double work = jobs_find(c->s.engine, id)->work->cost.work;
 	assert_true(work > ELEMENTS);
 	c->config.owner_fold_work = (uint64_t)(work * 1.5);
 	coordinator_stop(c);
@@ -288,7 +288,7 @@ models_at_once(void **state)
 	uint8_t id[16];
 
 	assert_int_equal(submit_as(c, FIRST, 2, true, id), ERR_OK);
-	uint64_t one = engine_find(c->s.engine, id)->model_bytes;
+	uint64_t one = jobs_find(c->s.engine, id)->model_bytes;
 	/* Their files say the job's id, which has the same length for all. */
 	c->config.owner_model_bytes = 6 * one + one / 2;
 	assert_int_equal(crowd(c, submit_one), 6);

@@ -360,7 +360,7 @@ give_up(struct coordinator *c, uint8_t tag, enum abort_reason reason)
 
 	assert_string_equal(ask(c, tag, &t), "");
 	assert_int_equal(
-	    engine_abort(c->s.engine, device_id(tag), t.task, abort_reason_cause(reason), NULL),
+	    tasks_abort(c->s.engine, device_id(tag), t.task, abort_reason_cause(reason), NULL),
 	    ERR_OK);
 }
 

@@ -31,7 +31,7 @@ static void
 give_up(struct coordinator *c, uint8_t tag, const struct task *t, const char *word)
 {
 	assert_int_equal(
-	    engine_abort(c->s.engine, device_id(tag), t->task, abort_reason_parse(word), NULL),
+	    tasks_abort(c->s.engine, device_id(tag), t->task, abort_reason_parse(word), NULL),
 	    ERR_OK);
 }
 

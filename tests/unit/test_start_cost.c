@@ -297,7 +297,7 @@ held_bytes(struct coordinator *c)
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < count_jobs(); i++)
-		sum += engine_owner_bytes(engine_find(c->s.engine, ids[i]));
+		sum += sizes_memory(jobs_find(c->s.engine, ids[i]));
 	return sum;
 }
 

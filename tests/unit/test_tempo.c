@@ -188,15 +188,15 @@ make_durable(struct coordinator *c, const struct task *t, uint8_t tag)
 {
 	struct store_sized row;
 
-	assert_true(engine_size_missing(c->s.engine, device_id(tag), t, &row));
+	assert_true(tasks_size_missing(c->s.engine, device_id(tag), t, &row));
 	assert_int_equal(row.steps, t->steps);
 	assert_int_equal(store_write(c->s.store, put_sized, &row, &c->why), ERR_OK);
-	engine_size_stored(c->s.engine, &row);
-	assert_false(engine_size_missing(c->s.engine, device_id(tag), t, &row));
+	tasks_size_stored(c->s.engine, &row);
+	assert_false(tasks_size_missing(c->s.engine, device_id(tag), t, &row));
 	return row;
 }
 
-static struct engine_job *
+static struct job *
 inside(struct coordinator *c)
 {
 	return c->s.engine->jobs;
@@ -227,12 +227,12 @@ the_same_steps_again(void **state)
 	assert_string_equal(ask(c, 1, &again), "");
 	assert_int_equal(again.steps, 10);
 	struct store_sized row;
-	assert_false(engine_size_missing(c->s.engine, device_id(1), &again, &row));
+	assert_false(tasks_size_missing(c->s.engine, device_id(1), &again, &row));
 	/* More is refused, and the next round has its own: after 16 steps a second, and now some 20. */
 	struct manifest m = manifest_for(&again, 1);
 	struct engine_claim claim;
 	m.steps = 11;
-	assert_int_equal(engine_claim(c->s.engine, &m, device_id(1), again.task, &claim, &c->why),
+	assert_int_equal(tasks_claim(c->s.engine, &m, device_id(1), again.task, &claim, &c->why),
 	    PROBLEM_TOO_MANY_STEPS);
 	inside(c)->invites[0].given_ms -= 500;
 	assert_null(deliver(c, &again, 1, 0.5f, 10));
@@ -262,7 +262,7 @@ claimed(struct coordinator *c, const char *text, uint64_t examples, uint64_t ste
 	m.examples = examples;
 	m.steps = steps;
 	assert_int_equal(
-	    engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why), PROBLEM_NONE);
+	    tasks_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why), PROBLEM_NONE);
 	messages_task_deinit(&t);
 	assert_int_equal(engine_command(c->s.engine, job, JOB_STOPPED, NULL, &c->why), ERR_OK);
 	return claim.speed;
@@ -312,7 +312,7 @@ a_message_says_the_steps(void **state)
 	uint8_t job[16];
 
 	submit(c, sized, job);
-	engine_ask(c->s.engine, device_id(1), &c->offer, &t);
+	tasks_ask(c->s.engine, device_id(1), &c->offer, &t);
 	assert_false(t.wait);
 	buf_init(&text, 1 << 20);
 	t.steps = 77;
@@ -384,12 +384,12 @@ given(struct coordinator *c, uint8_t tag)
 	struct task t;
 	struct store_sized row;
 
-	engine_ask(c->s.engine, device_id(tag), &c->offer, &t);
+	tasks_ask(c->s.engine, device_id(tag), &c->offer, &t);
 	assert_false(t.wait);
 	const uint64_t steps = t.steps;
-	if (engine_size_missing(c->s.engine, device_id(tag), &t, &row)) {
+	if (tasks_size_missing(c->s.engine, device_id(tag), &t, &row)) {
 		assert_int_equal(store_write(c->s.store, put_sized, &row, &c->why), ERR_OK);
-		engine_size_stored(c->s.engine, &row);
+		tasks_size_stored(c->s.engine, &row);
 	}
 	messages_task_deinit(&t);
 	return steps;

@@ -32,7 +32,7 @@ set(struct coordinator *c, const uint8_t id[16], const char *text)
 static const struct job_terms *
 terms(struct coordinator *c, const uint8_t id[16])
 {
-	return &engine_find(c->s.engine, id)->work->terms;
+	return &jobs_find(c->s.engine, id)->work->terms;
 }
 
 static void
@@ -67,9 +67,9 @@ stays(void **state)
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(terms(c, id)->share, 4);
 		assert_int_equal(terms(c, id)->stop.rounds, 7);
-		assert_int_equal(engine_find(c->s.engine, id)->member.share, 4);
-		assert_int_equal(engine_find(c->s.engine, id)->member.priority, 2);
-		assert_int_equal(engine_find(c->s.engine, id)->round.policy.deadline_ms, 300000);
+		assert_int_equal(jobs_find(c->s.engine, id)->member.share, 4);
+		assert_int_equal(jobs_find(c->s.engine, id)->member.priority, 2);
+		assert_int_equal(jobs_find(c->s.engine, id)->round.policy.deadline_ms, 300000);
 		assert_int_equal(job_number(c, id, "priority"), 2);
 		restart(c);
 		assert_int_equal(engine_submit(c->s.engine,
@@ -83,7 +83,7 @@ stays(void **state)
 	restart(c);
 	assert_int_equal(terms(c, id)->share, 5);
 	assert_int_equal(terms(c, id)->stop.rounds, 0);
-	assert_int_equal(engine_find(c->s.engine, id)->round.policy.deadline_ms, 500000);
+	assert_int_equal(jobs_find(c->s.engine, id)->round.policy.deadline_ms, 500000);
 }
 
 /* The open round's deadline is the new one: so much before, or after, what it was. */
@@ -96,14 +96,14 @@ open_round(void **state)
 
 	submit(c, JOB("n", "\"goal\":2,\"deadline_s\":500", ""), id);
 	assert_string_equal(ask(c, 1, &t), "");
-	const struct round *r = &engine_find(c->s.engine, id)->round;
+	const struct round *r = &jobs_find(c->s.engine, id)->round;
 	const uint64_t before = r->deadline_ms;
 	set(c, id, "{\"round.deadline_s\":2000}");
 	assert_int_equal(r->deadline_ms, before + 1500000);
 	assert_int_equal(job_number(c, id, "reopened"), 0);
 	set(c, id, "{\"round.deadline_s\":0.1}");
 	while (job_number(c, id, "reopened") == 0) {
-		engine_tick(c->s.engine);
+		rounds_tick(c->s.engine);
 		usleep(1000);
 	}
 }
@@ -172,11 +172,11 @@ another_priority(void **state)
 
 	submit(c, JOB("a", "\"goal\":9", ",\"priority\":1"), a);
 	submit(c, JOB("b", "\"goal\":9", ""), b);
-	share_charge(&engine_find(c->s.engine, a)->member.use, 500, clock_ms());
-	share_order_move(&c->s.engine->order, &engine_find(c->s.engine, a)->member);
+	share_charge(&jobs_find(c->s.engine, a)->member.use, 500, clock_ms());
+	share_order_move(&c->s.engine->order, &jobs_find(c->s.engine, a)->member);
 	set(c, b, "{\"priority\":1}");
 	assert_float_equal(
-	    share_seconds(&engine_find(c->s.engine, b)->member.use, clock_ms()), 500, 5);
+	    share_seconds(&jobs_find(c->s.engine, b)->member.use, clock_ms()), 500, 5);
 	set(c, b, "{\"priority\":7}");
 	hex_encode(hex, b, 16);
 	assert_string_equal(ask(c, 1, &t), "");
@@ -201,7 +201,7 @@ bounded(void **state)
 	assert_int_equal(set_as(c, id, "{\"share\":8}", true), ERR_OK);
 	assert_int_equal(set_as(c, id, "{\"share\":9}", true), ERR_DENIED);
 	/* Its models are promised room for. */
-	c->config.owner_model_bytes = 10 * engine_find(c->s.engine, id)->model_bytes;
+	c->config.owner_model_bytes = 10 * jobs_find(c->s.engine, id)->model_bytes;
 	assert_int_equal(set_as(c, id, "{\"stop.rounds\":100}", true), ERR_DENIED);
 	assert_non_null(strstr(c->why.text, "owner_model_bytes"));
 	assert_int_equal(set_as(c, id, "{\"stop.rounds\":0}", true), ERR_DENIED);
