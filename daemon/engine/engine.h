@@ -2,8 +2,9 @@
 #define ENGINE_H
 #include "job_needs.h"
 #include "override.h"
-#include "store_inside.h"
 #include "view.h"
+
+struct store_db;
 
 /* Jobs as persons have them: submitted, commanded, changed, deleted, looked at, within the limits of their owners. Any thread. */
 

@@ -7,7 +7,8 @@
 #include "override.h"
 #include "row.h"
 #include "schedule_state.h"
-#include "store_inside.h"
+
+struct store_db;
 
 /* What a closing round is folded from and comes to, and what a job's guard makes of its rounds. */
 

@@ -5,7 +5,8 @@
 #include "job_list.h"
 #include "override.h"
 #include "round.h"
-#include "store_inside.h"
+
+struct store_db;
 
 /* What a job is run by, what it needs, and whom it reaches. */
 

@@ -4,7 +4,8 @@
 #include "job_list.h"
 #include "manifest.h"
 #include "share.h"
-#include "store_inside.h"
+
+struct store_db;
 
 /* Which device has, had and may have which task of a job. Lock held, where nothing else is said. */
 

@@ -6,7 +6,7 @@ struct store_db;
 
 /*
  * The folder keys/ of a state directory: ca.key ca.crt server.key server.crt sign.key sign.crt task.key, and once the CA was
- * replaced ca-N.* (keys_ca.c). Blocking; only used at start, by subcommands and on reload.
+ * replaced ca-N.* (ca.c). Blocking; only used at start, by subcommands and on reload.
  */
 /* Makes what is missing. names: DNS names and addresses for the server certificate; with any, the certificate is issued
  * anew even if there is one. *fresh says whether a CA was made. ERR_STATE if the CA is gone and the database is
@@ -18,13 +18,14 @@ ERR_MUST_USE enum err keys_init(
 ERR_MUST_USE enum err keys_load(
     const char *state_dir, struct services *s, uint8_t task_key[32], struct why *why);
 void keys_free(struct services *s);
+ERR_MUST_USE enum err keys_load_task_key(const char *state_dir, uint8_t out[32], struct why *why);
 /* Key and certificate, of this CA; the context stays as it is. Fails as keys_load. */
 ERR_MUST_USE enum err keys_load_server(
     const char *state_dir, const struct services_ca *ca, struct services_tls *out, struct why *why);
 /* Is everything there that a start loads, and of one coordinator? *out is its CA. Fails as keys_load. */
 ERR_MUST_USE enum err keys_check(const char *state_dir, struct services_ca **out, struct why *why);
 
-/* --- keys_ca.c: the CA and its replacement. The running coordinator follows at its next reload or start. */
+/* --- ca.c: the CA and its replacement. The running coordinator follows at its next reload or start. */
 
 ERR_MUST_USE enum err keys_load_ca(
     const char *state_dir, struct services_ca **out, struct why *why);
@@ -35,7 +36,7 @@ ERR_MUST_USE enum err keys_begin_rotation(const char *state_dir, struct why *why
  * ERR_STATE if there is no next one. */
 ERR_MUST_USE enum err keys_finish_rotation(const char *state_dir, struct why *why);
 
-/* --- keys_compare.c: the CA against what is known of it elsewhere */
+/* --- compare.c: the CA against what is known of it elsewhere */
 
 /* Is it the CA that [identity] ca names ("": any)? The next one, while it is replaced, and the one before, if it vouches for this one,
  * are good, too. ERR_DENIED. exported: it comes from a file, and keys/ is not to blame. */

@@ -11,7 +11,6 @@
 #include "file.h"
 #include "hash.h"
 #include "rng.h"
-#include "shared.h"
 
 void
 keys_path(const char *state_dir, const char *name, char out[KEYS_PATH_MAX])
@@ -229,25 +228,6 @@ keys_init(
 	return e;
 }
 
-static enum err
-load_task_key(const char *state_dir, uint8_t out[32], struct why *why)
-{
-	char path[KEYS_PATH_MAX];
-	char *data = NULL;
-	size_t len = 0;
-
-	keys_path(state_dir, "task.key", path);
-	enum err e = file_read(path, 32, &data, &len, why);
-	if (!e && len != 32)
-		e = err_set(why, ERR_CORRUPT, "%s must have 32 bytes", path);
-	if (!e)
-		memcpy(out, data, 32);
-	if (data)
-		hash_wipe(data, len);
-	free(data);
-	return e == ERR_NOTFOUND ? missing(state_dir, "task.key", why) : e;
-}
-
 enum err
 keys_load_key(const char *state_dir, const char *name, struct key **out, struct why *why)
 {
@@ -285,39 +265,23 @@ keys_check_issuer(const char *state_dir, const char *stem, const struct x509_cer
 	    state_dir, stem);
 }
 
-static void
-end_ca(void *ca)
-{
-	keys_free_ca(ca);
-}
-
 enum err
-keys_load(const char *state_dir, struct services *s, uint8_t task_key[32], struct why *why)
+keys_load_task_key(const char *state_dir, uint8_t out[32], struct why *why)
 {
-	struct services_ca *ca = NULL;
-	enum err e = keys_load_ca(state_dir, &ca, why);
+	char path[KEYS_PATH_MAX];
+	char *data = NULL;
+	size_t len = 0;
 
-	s->ca = NULL;
+	keys_path(state_dir, "task.key", path);
+	enum err e = file_read(path, 32, &data, &len, why);
+	if (!e && len != 32)
+		e = err_set(why, ERR_CORRUPT, "%s must have 32 bytes", path);
 	if (!e)
-		e = shared_new(&s->ca, ca, end_ca);
-	if (!e)
-		e = keys_load_key(state_dir, "sign.key", &s->sign_key, why);
-	if (!e)
-		e = keys_check_pair(state_dir, "sign", s->sign_key, &ca->signer, why);
-	if (!e)
-		e = load_task_key(state_dir, task_key, why);
-	if (e)
-		keys_free(s);
-	return e;
-}
-
-void
-keys_free(struct services *s)
-{
-	shared_free(s->ca);
-	key_free(s->sign_key);
-	s->ca = NULL;
-	s->sign_key = NULL;
+		memcpy(out, data, 32);
+	if (data)
+		hash_wipe(data, len);
+	free(data);
+	return e == ERR_NOTFOUND ? missing(state_dir, "task.key", why) : e;
 }
 
 enum err
@@ -336,29 +300,5 @@ keys_load_server(
 		key_free(out->key);
 		out->key = NULL;
 	}
-	return e;
-}
-
-enum err
-keys_check(const char *state_dir, struct services_ca **out, struct why *why)
-{
-	struct services_tls server = {.key = NULL};
-	struct services s = {.ca = NULL};
-	struct services_ca *ca = NULL;
-	uint8_t task_key[32];
-
-	enum err e = keys_load(state_dir, &s, task_key, why);
-	if (e)
-		return e;
-	hash_wipe(task_key, sizeof(task_key));
-	keys_free(&s);
-	e = keys_load_ca(state_dir, &ca, why);
-	if (!e)
-		e = keys_load_server(state_dir, ca, &server, why);
-	key_free(server.key);
-	if (e)
-		keys_free_ca(ca);
-	else
-		*out = ca;
 	return e;
 }
