@@ -73,16 +73,16 @@ USES_daemon/http     := models audit registry quota config runtime
 USES_daemon/net      := http models registry quota store config runtime report
 USES_daemon/claim    := net http registry age audit store config runtime
 USES_daemon/jobs     := stuck tempo spool models registry age audit store sets config runtime report
-USES_daemon/rounds   := jobs stuck tempo spool models registry age audit quota store config runtime report
-USES_daemon/tasks    := rounds jobs stuck tempo spool models registry age quota store config runtime report
+USES_daemon/rounds   := jobs stuck tempo spool models registry quota store config runtime report
+USES_daemon/tasks    := rounds jobs stuck tempo spool registry age quota store config runtime report
 USES_daemon/engine   := rounds jobs stuck tempo spool models registry age audit quota store sets config runtime report
-USES_daemon/usage    := engine tasks rounds jobs stuck spool registry store config runtime report
+USES_daemon/usage    := engine jobs stuck spool registry store config runtime report
 USES_daemon/fold     := engine tasks rounds jobs stuck spool models registry audit store sets config runtime report
-USES_daemon/lookup   := http engine tasks rounds jobs stuck registry store config runtime report
+USES_daemon/lookup   := http engine jobs stuck registry store config runtime
 USES_daemon/api      := lookup claim net http usage engine tasks rounds jobs stuck spool models registry keys age audit quota store config runtime report
-USES_daemon/backup   := models audit registry keys store config runtime
-USES_daemon/check    := backup spool models registry keys age audit store config runtime
-USES_daemon/program  := check backup api fold usage engine tasks rounds jobs net http stuck spool models registry keys age audit quota store sets config runtime report
+USES_daemon/backup   := models audit keys store config runtime
+USES_daemon/check    := backup spool models keys age audit store config runtime
+USES_daemon/program  := check backup api fold usage engine rounds jobs net http stuck spool models registry keys age audit quota store sets config runtime
 
 # The device: librivulet (below), the agent, and the subcommands of a device.
 ROOMS_client    := host home session settings eligibility models outbox work device external agent cli doctor commands
