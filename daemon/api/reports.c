@@ -38,7 +38,7 @@ engine_json(const struct services *s)
 	struct json *v = json_object(), *jobs = json_object();
 	struct engine_report r;
 
-	engine_report(s->engine, &r);
+	jobs_report(s->engine, &r);
 	for (enum job_state i = JOB_RUNNING; i <= JOB_STOPPED; i++)
 		json_add_u64(jobs, states_job_name(i), r.jobs[i]);
 	json_add(v, "jobs", jobs);

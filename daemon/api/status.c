@@ -61,7 +61,7 @@ api_ready(struct exchange *x)
 		json_add_seconds(v, "since", state.since_seconds);
 	if (!state.reason)
 		add_warning(x->services, v);
-	engine_report(x->services->engine, &jobs);
+	jobs_report(x->services->engine, &jobs);
 	if (jobs.jobs_lacking > 0)
 		json_add_u64(v, "jobs_lacking", jobs.jobs_lacking);
 	exchange_json(x, state.reason ? 503 : 200, v);

@@ -28,9 +28,9 @@ write_command(struct store_db *db, void *arg, struct why *why)
 	const struct engine_change change = {c->id, c->state, c->reason, c->by};
 	enum job_state was;
 
-	enum err e = jobs_change_state(db, c->g->services, &change, &was, why);
+	enum err e = jobs_change_state(db, jobs_services(c->g), &change, &was, why);
 	if (!e && states_job_lives(was))
-		e = engine_owner_written(c->g->services, db, c->spending);
+		e = engine_owner_written(jobs_services(c->g), db, c->spending);
 	return e || states_job_lives(was)
 	    ? e
 	    : err_set(why, ERR_STATE, "the job is %s", states_job_name(was));
@@ -41,7 +41,7 @@ remove_delta(void *ctx, const struct store_accept *a)
 {
 	const struct command *c = ctx;
 
-	spool_remove(c->g->services->spool, a->task);
+	spool_remove(jobs_services(c->g)->spool, a->task);
 	return ERR_OK;
 }
 
@@ -52,7 +52,7 @@ remove_deltas(struct store_db *db, void *arg, struct why *why)
 	const struct command *c = arg;
 
 	(void)why;
-	spool_forget(c->g->services->spool, c->id, c->round);
+	spool_forget(jobs_services(c->g)->spool, c->id, c->round);
 	return store_accept_waiting(db, c->id, c->round, remove_delta, arg);
 }
 
@@ -60,12 +60,12 @@ remove_deltas(struct store_db *db, void *arg, struct why *why)
 static void
 carry_out_on(struct engine *g, struct job *j, struct command *c)
 {
-	bool paused = j->state == JOB_PAUSED;
+	bool paused = job_facts(j)->state == JOB_PAUSED;
 
-	c->round = j->row.round;
+	c->round = job_facts(j)->row.round;
 	c->found = true;
 	/* A stop wins over a fold that ended the job meanwhile, in memory as in the store. */
-	if (!states_job_lives(j->state) && c->state != JOB_STOPPED)
+	if (!states_job_lives(job_facts(j)->state) && c->state != JOB_STOPPED)
 		return;
 	jobs_lack_nothing(g, j);
 	jobs_note_state(g, j, c->state, c->reason);
@@ -75,7 +75,7 @@ carry_out_on(struct engine *g, struct job *j, struct command *c)
 		rounds_step(g, j, ROUND_PAUSE, 0);
 	else if (paused)
 		rounds_step(g, j, ROUND_RESUME, 0);
-	if (!j->work)
+	if (!job_facts(j)->work)
 		jobs_past_note(g, j);
 	else if (c->state == JOB_STOPPED && jobs_names_state(j))
 		rounds_forget_later(g);
@@ -89,24 +89,25 @@ carry_out(void *arg)
 {
 	struct command *c = arg;
 
-	lock_take(&c->g->lock);
+	jobs_lock(c->g);
 	struct job *j = jobs_find(c->g, c->id);
 	if (j)
 		carry_out_on(c->g, j, c);
-	lock_release(&c->g->lock);
-	wake_ring(&c->g->services->wake);
+	jobs_unlock(c->g);
+	wake_ring(&jobs_services(c->g)->wake);
 }
 
 /* A job whose files are missing or damaged can only be stopped, until it is mended and loaded again. */
 static bool
 is_set_aside(struct engine *g, const uint8_t id[16], struct why *why)
 {
-	lock_take(&g->lock);
+	jobs_lock(g);
 	const struct job *j = jobs_find(g, id);
-	bool aside = j && states_job_lives(j->state) && j->round.state == ROUND_ENDED;
+	bool aside =
+	    j && states_job_lives(job_facts(j)->state) && job_facts(j)->round.state == ROUND_ENDED;
 	if (aside)
-		err_set(why, ERR_STATE, "%s; fix it and restart", j->reason);
-	lock_release(&g->lock);
+		err_set(why, ERR_STATE, "%s; fix it and restart", job_facts(j)->reason);
+	jobs_unlock(g);
 	return aside;
 }
 
@@ -114,10 +115,11 @@ is_set_aside(struct engine *g, const uint8_t id[16], struct why *why)
 static bool
 is_so(struct engine *g, const uint8_t id[16], enum job_state state)
 {
-	lock_take(&g->lock);
+	jobs_lock(g);
 	const struct job *j = jobs_find(g, id);
-	bool so = j && states_job_lives(state) && j->state == state && !j->lack.kind;
-	lock_release(&g->lock);
+	bool so = j && states_job_lives(state) && job_facts(j)->state == state &&
+	    !job_facts(j)->lack.kind;
+	jobs_unlock(g);
 	return so;
 }
 
@@ -129,7 +131,7 @@ write_out(struct command *c, struct why *why)
 
 	if (e)
 		return e;
-	e = store_write_reserved(c->g->services->store, write_command, carry_out, c, why);
+	e = store_write_reserved(jobs_services(c->g)->store, write_command, carry_out, c, why);
 	if (e && c->spending)
 		engine_owner_unspend(c->g, c->spending);
 	return !e && !c->found ? ERR_NOTFOUND : e;
@@ -156,9 +158,9 @@ engine_command_of(struct engine *g, const uint8_t id[16], enum job_state to, con
 	if (e || !stop)
 		return e;
 	/* What its guard held is free now. The stop counts whatever becomes of all that: the next pass comes with the next round. */
-	e = store_write(g->services->store, remove_deltas, &c, why);
+	e = store_write(jobs_services(g)->store, remove_deltas, &c, why);
 	if (!e)
-		e = retention_pass(g->services);
+		e = retention_pass(jobs_services(g));
 	if (e)
 		log_event(LOG_LEVEL_WARN, "retention.failed", LOG_S("why", err_name(e)));
 	return ERR_OK;
@@ -177,13 +179,14 @@ find_live(struct engine *g, const uint8_t owner[32], uint8_t id[16])
 	unsigned seen = 0;
 	bool found = false;
 
-	lock_take(&g->lock);
-	for (struct job *j = g->jobs; j && !found; j = jobs_next(g, j, &seen)) {
-		found = states_job_lives(j->state) && memcmp(j->owner, owner, 32) == 0;
+	jobs_lock(g);
+	for (struct job *j = jobs_first(g); j && !found; j = jobs_next(g, j, &seen)) {
+		found = states_job_lives(job_facts(j)->state) &&
+		    memcmp(job_facts(j)->owner, owner, 32) == 0;
 		if (found)
-			memcpy(id, j->id, 16);
+			memcpy(id, job_facts(j)->id, 16);
 	}
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	return found;
 }
 

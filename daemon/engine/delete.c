@@ -21,6 +21,7 @@
 #include "spool.h"
 #include "stop.h"
 #include "store.h"
+#include "tails.h"
 
 /* Deleting a job that is over: kept deltas and reports a few rounds at a time, then all that is left in one transaction, then files. */
 
@@ -89,7 +90,7 @@ drop_reports(struct store_db *db, void *arg, struct why *why)
 static enum err
 drop_delta(struct deletion *d, const struct delta *n)
 {
-	struct archive *kept = d->g->services->archive;
+	struct archive *kept = jobs_services(d->g)->archive;
 
 	enum err e = d->dry ? archive_find(kept, n->task) : archive_remove(kept, n->task);
 	if (e)
@@ -103,7 +104,7 @@ drop_delta(struct deletion *d, const struct delta *n)
 static enum err
 drop_rounds(struct deletion *d, struct why *why)
 {
-	const struct services *s = d->g->services;
+	const struct services *s = jobs_services(d->g);
 	enum err e = store_read(s->store, read_deltas, d, why);
 
 	for (size_t i = 0; i < d->delta_count && !e; i++) {
@@ -127,7 +128,7 @@ drop_all_rounds(struct deletion *d, struct why *why)
 	for (d->from = 1; d->from <= d->last && !e; d->from = d->to + 1) {
 		d->to = d->from + ROUNDS_AT_ONCE - 1;
 		e = drop_rounds(d, why);
-		if (!e && stop_asked(d->g->services->stop))
+		if (!e && stop_asked(jobs_services(d->g)->stop))
 			e = err_set(why, ERR_CLOSED, "the coordinator stops");
 	}
 	return e;
@@ -187,7 +188,7 @@ drop_file(struct store_db *db, void *arg, struct why *why)
 
 	(void)why;
 	enum err e = store_model_get(db, d->models[d->at], &row);
-	return e == ERR_NOTFOUND ? models_delete(d->g->services->models, d->models[d->at]) : e;
+	return e == ERR_NOTFOUND ? models_delete(jobs_services(d->g)->models, d->models[d->at]) : e;
 }
 
 /* What stays behind here goes at the next start: it has no row. */
@@ -196,8 +197,9 @@ drop_files(struct deletion *d)
 {
 	enum err e = ERR_OK;
 
-	for (d->at = 0; d->at < d->model_count && !e && !stop_asked(d->g->services->stop); d->at++)
-		e = store_write(d->g->services->store, drop_file, d, NULL);
+	for (d->at = 0; d->at < d->model_count && !e && !stop_asked(jobs_services(d->g)->stop);
+	     d->at++)
+		e = store_write(jobs_services(d->g)->store, drop_file, d, NULL);
 	if (e)
 		log_event(LOG_LEVEL_WARN, "retention.failed", LOG_S("why", err_name(e)));
 }
@@ -215,7 +217,7 @@ audit_deletion(struct store_db *db, const struct deletion *d, struct why *why)
 		json_add_string(detail, "by", d->by);
 	if (d->reason)
 		json_add_string(facts, "reason", d->reason);
-	return audit_append(db, d->g->services,
+	return audit_append(db, jobs_services(d->g),
 	    &(struct audit_event){
 		.event = RECORD_JOB_DELETED, .job = d->id, .facts = facts, .detail = detail},
 	    why);
@@ -242,17 +244,12 @@ forget_job(void *arg)
 	const struct deletion *d = arg;
 	struct engine *g = d->g;
 
-	lock_take(&g->lock);
+	jobs_lock(g);
 	struct job *j = jobs_find(g, d->id);
-	if (j) {
-		g->report.jobs[j->state]--;
-		j->gone = true;
-		g->gone_count++;
-		memset(j->row.base, 0, sizeof(j->row.base));
-		memset(j->model, 0, sizeof(j->model));
-	}
-	lock_release(&g->lock);
-	tails_forget_job(&g->tails, d->id);
+	if (j)
+		jobs_forget(g, j);
+	jobs_unlock(g);
+	tails_forget_job(jobs_tails(g), d->id);
 }
 
 /* Lock held. */
@@ -261,13 +258,13 @@ claim_job(struct job *j, struct why *why)
 {
 	if (!j)
 		return ERR_NOTFOUND;
-	if (states_job_lives(j->state))
-		return err_set(
-		    why, ERR_STATE, "the job is %s: stop it first", states_job_name(j->state));
-	if (j->folds > 0)
+	if (states_job_lives(job_facts(j)->state))
+		return err_set(why, ERR_STATE, "the job is %s: stop it first",
+		    states_job_name(job_facts(j)->state));
+	if (job_pace(j)->folds > 0)
 		return err_set(
 		    why, ERR_STATE, "the job's last round is still being folded: try again");
-	if (j->deleting)
+	if (jobs_is_deleting(j))
 		return err_set(why, ERR_STATE, "the job is being deleted");
 	return ERR_OK;
 }
@@ -277,15 +274,15 @@ begin(struct deletion *d, struct why *why)
 {
 	struct engine *g = d->g;
 
-	lock_take(&g->lock);
+	jobs_lock(g);
 	struct job *j = jobs_find(g, d->id);
 	enum err e = claim_job(j, why);
 	if (!e) {
-		j->deleting = !d->dry;
-		d->last = j->row.round;
-		snprintf(d->name, sizeof(d->name), "%s", j->name);
+		jobs_set_deleting(j, !d->dry);
+		d->last = job_facts(j)->row.round;
+		snprintf(d->name, sizeof(d->name), "%s", job_facts(j)->name);
 	}
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	return e;
 }
 
@@ -295,19 +292,19 @@ end(struct deletion *d, enum err e)
 {
 	struct engine *g = d->g;
 
-	lock_take(&g->lock);
+	jobs_lock(g);
 	struct job *j = jobs_find(g, d->id);
 	if (j)
-		j->deleting = false;
+		jobs_set_deleting(j, false);
 	if (!e)
 		rounds_forget_later(g);
-	lock_release(&g->lock);
+	jobs_unlock(g);
 }
 
 static enum err
 delete_job(struct deletion *d, struct why *why)
 {
-	const struct services *s = d->g->services;
+	const struct services *s = jobs_services(d->g);
 	char hex[33];
 
 	enum err e = drop_all_rounds(d, why);
@@ -336,7 +333,7 @@ run(struct deletion *d, struct why *why)
 	if (!e && d->dry) {
 		e = drop_all_rounds(d, why);
 		if (!e)
-			e = store_read(d->g->services->store, find_models, d, why);
+			e = store_read(jobs_services(d->g)->store, find_models, d, why);
 	} else if (!e) {
 		e = delete_job(d, why);
 		end(d, e);
@@ -357,20 +354,16 @@ engine_delete(struct engine *g, const uint8_t id[16], const char *by, bool dry,
 
 /* --- by their age */
 
-/* What ended while the clock was doubted has ended now that it is believed, as its row says (store_past_dated). */
 static void
 date_ends(struct engine *g)
 {
-	unsigned seen = 0;
 	double now;
 
-	const bool believed = age_now(g->services->age, &now);
-	lock_take(&g->lock);
-	for (struct job *j = believed && !g->dated ? g->jobs : NULL; j; j = jobs_next(g, j, &seen))
-		if (!states_job_lives(j->state) && isnan(j->ended_at))
-			j->ended_at = now;
-	g->dated = g->dated || believed;
-	lock_release(&g->lock);
+	if (!age_now(jobs_services(g)->age, &now))
+		return;
+	jobs_lock(g);
+	jobs_date_ends(g, now);
+	jobs_unlock(g);
 }
 
 static bool
@@ -379,16 +372,17 @@ find_old(struct engine *g, double now, double age, uint8_t id[16], double *ended
 	unsigned seen = 0;
 	bool found = false;
 
-	lock_take(&g->lock);
-	for (struct job *j = g->jobs; j && !found; j = jobs_next(g, j, &seen)) {
-		found = !j->gone && !states_job_lives(j->state) && j->ended_at < now - age &&
-		    j->folds == 0 && !j->deleting;
+	jobs_lock(g);
+	for (struct job *j = jobs_first(g); j && !found; j = jobs_next(g, j, &seen)) {
+		found = !job_facts(j)->gone && !states_job_lives(job_facts(j)->state) &&
+		    job_facts(j)->ended_at < now - age && job_pace(j)->folds == 0 &&
+		    !jobs_is_deleting(j);
 		if (found) {
-			memcpy(id, j->id, 16);
-			*ended_at = j->ended_at;
+			memcpy(id, job_facts(j)->id, 16);
+			*ended_at = job_facts(j)->ended_at;
 		}
 	}
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	return found;
 }
 
@@ -401,7 +395,7 @@ delete_oldest(struct engine *g, double age, bool *found, struct why *why)
 	uint8_t id[16];
 	double now, ended_at = NAN;
 
-	const bool believed = age_now(g->services->age, &now);
+	const bool believed = age_now(jobs_services(g)->age, &now);
 
 	if (!believed)
 		log_event(
@@ -419,13 +413,13 @@ delete_oldest(struct engine *g, double age, bool *found, struct why *why)
 void
 engine_delete_old(struct engine *g)
 {
-	const struct config *c = shared_take(g->services->config);
+	const struct config *c = shared_take(jobs_services(g)->config);
 	double age = (double)c->ended_jobs_s;
 	struct why why = {""};
 	enum err e = ERR_OK;
 	bool found = true;
 
-	shared_give(g->services->config, c);
+	shared_give(jobs_services(g)->config, c);
 	date_ends(g);
 	if (age == 0)
 		return;

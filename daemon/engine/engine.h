@@ -167,6 +167,5 @@ struct engine_hands {
 void engine_hands(struct engine *g, const uint8_t job[16], struct engine_hands *out);
 /* Live counts of a job's open round into a row read from the store. */
 void engine_fill_open(struct engine *g, struct store_round *r);
-void engine_report(struct engine *g, struct engine_report *out);
 
 #endif

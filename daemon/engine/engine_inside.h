@@ -2,7 +2,7 @@
 #define ENGINE_INSIDE_H
 #include "drive.h"
 #include "engine.h"
-#include "job_struct.h"
+#include "job_facts.h"
 
 /* --- limits of one owner (owner.c) */
 

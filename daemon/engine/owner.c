@@ -6,6 +6,7 @@
 #include "err.h"
 #include "override.h"
 #include "past_rows.h"
+#include "report.h"
 #include "services.h"
 #include "shared.h"
 #include "spent.h"
@@ -27,8 +28,8 @@ struct owned {
 static bool
 says_keep(const struct job *j)
 {
-	return j->keep.last != JOB_KEEP_CONFIGURED || j->keep.every != JOB_KEEP_CONFIGURED ||
-	    j->keep.best > 1;
+	return job_facts(j)->keep.last != JOB_KEEP_CONFIGURED ||
+	    job_facts(j)->keep.every != JOB_KEEP_CONFIGURED || job_facts(j)->keep.best > 1;
 }
 
 /* Models that its "keep" promises room, at their most. */
@@ -36,7 +37,7 @@ static uint64_t
 promised(const struct config *c, const struct job *j)
 {
 	return c->owner_model_bytes > 0 && says_keep(j)
-	    ? jobs_forecast_kept(c, j, j->work->terms.stop.rounds)
+	    ? jobs_forecast_kept(c, j, job_facts(j)->work->terms.stop.rounds)
 	    : 0;
 }
 
@@ -51,9 +52,9 @@ add(struct owned *o, const struct config *c, const struct job *j)
 {
 	o->kept = plus(o->kept, promised(c, j));
 	o->jobs++;
-	o->bytes += sizes_memory(j);
-	o->evaluation += j->work->evaluation;
-	o->folds += j->work->cost.work;
+	o->bytes += job_memory(j);
+	o->evaluation += job_facts(j)->work->evaluation;
+	o->folds += job_facts(j)->work->cost.work;
 }
 
 /* Its jobs that are not over, and those on their way but for `own`; the same job that is submitted twice is one. Lock held, all the
@@ -63,13 +64,13 @@ sum(struct engine *g, const struct config *c, const uint8_t owner[32],
     const struct engine_reservation *own)
 {
 	struct owned o = {.jobs = 0};
+	const struct job *j;
 
-	for (size_t i = 0; i < g->order.count; i++) {
-		const struct job *j = jobs_share_job(g->order.items[i]);
-		if (memcmp(j->owner, owner, sizeof(j->owner)) == 0)
+	for (size_t i = 0; (j = jobs_share_at(g, i)); i++) {
+		if (memcmp(job_facts(j)->owner, owner, sizeof(job_facts(j)->owner)) == 0)
 			add(&o, c, j);
 	}
-	for (const struct engine_reservation *r = g->reserved; r; r = r->next) {
+	for (const struct engine_reservation *r = *jobs_reserved(g); r; r = r->next) {
 		if (r == own || memcmp(r->owner, owner, sizeof(r->owner)) != 0 ||
 		    (own->jobs > 0 && memcmp(r->job, own->job, sizeof(r->job)) == 0))
 			continue;
@@ -88,7 +89,7 @@ sum(struct engine *g, const struct config *c, const uint8_t owner[32],
 static void
 hold(struct engine *g, struct engine_reservation *r)
 {
-	struct engine_reservation **at = &g->reserved;
+	struct engine_reservation **at = jobs_reserved(g);
 
 	if (r->asks)
 		return;
@@ -102,7 +103,7 @@ hold(struct engine *g, struct engine_reservation *r)
 void
 engine_owner_end(struct engine *g, struct engine_reservation *r)
 {
-	struct engine_reservation **at = &g->reserved;
+	struct engine_reservation **at = jobs_reserved(g);
 
 	if (!r->held)
 		return;
@@ -115,17 +116,17 @@ engine_owner_end(struct engine *g, struct engine_reservation *r)
 void
 engine_owner_release(struct engine *g, struct engine_reservation *r)
 {
-	lock_take(&g->lock);
+	jobs_lock(g);
 	engine_owner_end(g, r);
-	lock_release(&g->lock);
+	jobs_unlock(g);
 }
 
 void
 engine_owner_settle(struct engine *g, struct engine_reservation *r)
 {
-	lock_take(&g->lock);
+	jobs_lock(g);
 	r->unsettled = r->held;
-	lock_release(&g->lock);
+	jobs_unlock(g);
 }
 
 /* key names the limit. 0 is none. */
@@ -190,11 +191,11 @@ bound(const struct config *c, const struct engine_reservation *r, const struct o
 
 /* Jobs of everybody. Lock held. */
 static size_t
-count_jobs(const struct engine *g)
+count_jobs(struct engine *g)
 {
-	size_t count = g->report.jobs[JOB_RUNNING] + g->report.jobs[JOB_PAUSED];
+	size_t count = jobs_counts(g)->jobs[JOB_RUNNING] + jobs_counts(g)->jobs[JOB_PAUSED];
 
-	for (const struct engine_reservation *r = g->reserved; r; r = r->next)
+	for (const struct engine_reservation *r = *jobs_reserved(g); r; r = r->next)
 		count += r->jobs;
 	return count;
 }
@@ -222,25 +223,25 @@ enum err
 engine_owner_takes(struct engine *g, const struct job *j, bool bounded,
     struct engine_reservation *r, struct why *why)
 {
-	const struct config *c = shared_take(g->services->config);
-	enum err e = bounded ? bound_rank(c, &j->work->terms, why) : ERR_OK;
+	const struct config *c = shared_take(jobs_services(g)->config);
+	enum err e = bounded ? bound_rank(c, &job_facts(j)->work->terms, why) : ERR_OK;
 
 	*r = (struct engine_reservation){.asks = r->asks,
 	    .jobs = 1,
-	    .bytes = sizes_memory(j),
+	    .bytes = job_memory(j),
 	    .kept = promised(c, j),
-	    .evaluation = j->work->evaluation,
-	    .folds = j->work->cost.work};
-	memcpy(r->owner, j->owner, sizeof(r->owner));
-	memcpy(r->job, j->id, sizeof(r->job));
-	lock_take(&g->lock);
+	    .evaluation = job_facts(j)->work->evaluation,
+	    .folds = job_facts(j)->work->cost.work};
+	memcpy(r->owner, job_facts(j)->owner, sizeof(r->owner));
+	memcpy(r->job, job_facts(j)->id, sizeof(r->job));
+	jobs_lock(g);
 	if (!e)
 		e = reserve_job(g, c, r, bounded, why);
-	lock_release(&g->lock);
-	shared_give(g->services->config, c);
+	jobs_unlock(g);
+	shared_give(jobs_services(g)->config, c);
 	if (!e && bounded)
-		e = engine_owner_models(
-		    g, j->owner, r->kept > 0 ? r->kept : j->model_bytes, r, why);
+		e = engine_owner_models(g, job_facts(j)->owner,
+		    r->kept > 0 ? r->kept : job_facts(j)->model_bytes, r, why);
 	return e;
 }
 
@@ -249,7 +250,7 @@ enum err
 engine_owner_changes(struct engine *g, const struct job *j, const struct job_terms *was,
     const struct job_terms *to, struct engine_reservation *r, struct why *why)
 {
-	const struct config *c = shared_take(g->services->config);
+	const struct config *c = shared_take(jobs_services(g)->config);
 	struct job_terms rank = *to;
 
 	if (to->priority <= was->priority)
@@ -257,11 +258,11 @@ engine_owner_changes(struct engine *g, const struct job *j, const struct job_ter
 	if (to->share <= was->share)
 		rank.share = 0;
 	*r = (struct engine_reservation){.held = false};
-	memcpy(r->owner, j->owner, sizeof(r->owner));
+	memcpy(r->owner, job_facts(j)->owner, sizeof(r->owner));
 	enum err e = bound_rank(c, &rank, why);
-	lock_take(&g->lock);
+	jobs_lock(g);
 	if (!e && to->stop.rounds != was->stop.rounds && promised(c, j) > 0) {
-		const struct owned o = sum(g, c, j->owner, r);
+		const struct owned o = sum(g, c, job_facts(j)->owner, r);
 		const uint64_t kept = jobs_forecast_kept(c, j, to->stop.rounds);
 		const uint64_t before = promised(c, j),
 			       others = o.kept > before ? o.kept - before : 0;
@@ -270,8 +271,8 @@ engine_owner_changes(struct engine *g, const struct job *j, const struct job_ter
 		if (!e)
 			hold(g, r);
 	}
-	lock_release(&g->lock);
-	shared_give(g->services->config, c);
+	jobs_unlock(g);
+	shared_give(jobs_services(g)->config, c);
 	return e;
 }
 
@@ -301,15 +302,15 @@ look_ahead(struct engine *g, const struct engine_reservation *r)
 {
 	struct ahead a = {.bytes = 0};
 
-	lock_take(&g->lock);
-	for (const struct engine_reservation *o = g->reserved; o && o != r; o = o->next) {
+	jobs_lock(g);
+	for (const struct engine_reservation *o = *jobs_reserved(g); o && o != r; o = o->next) {
 		if (memcmp(o->owner, r->owner, sizeof(o->owner)) != 0)
 			continue;
 		a.bytes = plus(a.bytes, o->models);
 		if (o->unsettled)
 			a.unsettled = plus(a.unsettled, o->models);
 	}
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	return a;
 }
 
@@ -330,7 +331,7 @@ wait_for_room(struct engine *g, struct engine_reservation *r, uint64_t most, str
 
 	for (unsigned waited = 0; !e; waited += LOOK_MS) {
 		a = look_ahead(g, r);
-		e = store_read(g->services->store, read_models, m, why);
+		e = store_read(jobs_services(g)->store, read_models, m, why);
 		bool perhaps = !fits(most, m->bytes, a.bytes, r->models) && a.unsettled > 0 &&
 		    fits(most, m->bytes, a.bytes - a.unsettled, r->models);
 		if (e || !perhaps || waited >= SETTLE_MS)
@@ -346,27 +347,27 @@ engine_owner_models(struct engine *g, const uint8_t owner[32], uint64_t bytes,
     struct engine_reservation *r, struct why *why)
 {
 	struct models_of m = {.owner = owner};
-	const struct config *c = shared_take(g->services->config);
+	const struct config *c = shared_take(jobs_services(g)->config);
 	uint64_t most = c->owner_model_bytes;
 
-	shared_give(g->services->config, c);
+	shared_give(jobs_services(g)->config, c);
 	if (most == 0)
 		return ERR_OK;
 	/* From now on it counts with these, so it stands behind whoever has looked before. */
-	lock_take(&g->lock);
+	jobs_lock(g);
 	engine_owner_end(g, r);
 	memcpy(r->owner, owner, sizeof(r->owner));
 	r->models = bytes;
 	hold(g, r);
 	r->unsettled = true;
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	enum err e = wait_for_room(g, r, most, &m, why);
 	bool taken = !e && fits(most, m.bytes, 0, bytes);
-	lock_take(&g->lock);
+	jobs_lock(g);
 	r->unsettled = false;
 	if (!taken)
 		engine_owner_end(g, r);
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	if (e || taken)
 		return e;
 	return err_set(why, ERR_DENIED,
@@ -390,7 +391,7 @@ spend_bytes(struct engine *g, struct engine_spending *s, uint64_t most, struct w
 {
 	const struct spent_bytes b = {SPENT_ROWS, cost(s), most};
 
-	s->wait_s = spent_take(g->services->spent, s->owner, &b);
+	s->wait_s = spent_take(jobs_services(g)->spent, s->owner, &b);
 	if (s->wait_s == 0)
 		return ERR_OK;
 	return err_set(why, ERR_AGAIN,
@@ -402,12 +403,13 @@ spend_bytes(struct engine *g, struct engine_spending *s, uint64_t most, struct w
 enum err
 engine_owner_spend(struct engine *g, struct engine_spending *s, struct why *why)
 {
-	const struct config *c = shared_take(g->services->config);
+	const struct config *c = shared_take(jobs_services(g)->config);
 	enum err e = spend_bytes(g, s, c->owner_bytes_per_day, why);
 
 	if (!e)
-		s->wait_s = spent_change(g->services->spent, s->owner, c->owner_changes_per_hour);
-	shared_give(g->services->config, c);
+		s->wait_s =
+		    spent_change(jobs_services(g)->spent, s->owner, c->owner_changes_per_hour);
+	shared_give(jobs_services(g)->config, c);
 	if (!e && s->wait_s > 0) {
 		engine_owner_unspend(g, s);
 		e = err_set(why, ERR_AGAIN,
@@ -421,7 +423,7 @@ engine_owner_spend(struct engine *g, struct engine_spending *s, struct why *why)
 void
 engine_owner_unspend(struct engine *g, const struct engine_spending *s)
 {
-	spent_give(g->services->spent, s->owner, SPENT_ROWS, cost(s));
+	spent_give(jobs_services(g)->spent, s->owner, SPENT_ROWS, cost(s));
 }
 
 enum err
@@ -436,10 +438,10 @@ engine_owner_written(
 bool
 engine_is_foreign(struct engine *g, const uint8_t id[16], const uint8_t owner[32])
 {
-	lock_take(&g->lock);
+	jobs_lock(g);
 	const struct job *j = jobs_find(g, id);
-	bool foreign = j && memcmp(j->owner, owner, sizeof(j->owner)) != 0;
-	lock_release(&g->lock);
+	bool foreign = j && memcmp(job_facts(j)->owner, owner, sizeof(job_facts(j)->owner)) != 0;
+	jobs_unlock(g);
 	return foreign;
 }
 
@@ -456,11 +458,11 @@ enum err
 engine_owner_find(
     struct engine *g, const struct engine_document *document, const uint8_t id[16], struct why *why)
 {
-	lock_take(&g->lock);
+	jobs_lock(g);
 	const struct job *j = jobs_find(g, id);
 	bool foreign = j && document->bounded &&
-	    memcmp(j->owner, document->owner, sizeof(document->owner)) != 0;
-	lock_release(&g->lock);
+	    memcmp(job_facts(j)->owner, document->owner, sizeof(document->owner)) != 0;
+	jobs_unlock(g);
 	return foreign ? refuse_foreign(why) : j ? ERR_OK : ERR_NOTFOUND;
 }
 

@@ -27,11 +27,12 @@ holds_model(struct engine *g, const uint8_t model[32])
 {
 	unsigned seen = 0;
 
-	for (struct job *j = g->jobs; j; j = jobs_next(g, j, &seen))
-		if (memcmp(j->row.base, model, 32) == 0 || memcmp(j->model, model, 32) == 0 ||
+	for (struct job *j = jobs_first(g); j; j = jobs_next(g, j, &seen))
+		if (memcmp(job_facts(j)->row.base, model, 32) == 0 ||
+		    memcmp(job_facts(j)->model, model, 32) == 0 ||
 		    jobs_guard_holds_model(j, model) || jobs_late_holds(j, model) ||
-		    (j->work && j->work->central.open &&
-			memcmp(j->work->central.model, model, 32) == 0))
+		    (job_facts(j)->work && job_facts(j)->work->central.open &&
+			memcmp(job_facts(j)->work->central.model, model, 32) == 0))
 			return true;
 	return false;
 }
@@ -39,17 +40,18 @@ holds_model(struct engine *g, const uint8_t model[32])
 static bool
 lets_go(struct engine *g, const struct store_model *m)
 {
-	const struct config *c = shared_take(g->services->config);
+	const struct config *c = shared_take(jobs_services(g)->config);
 
-	lock_take(&g->lock);
+	jobs_lock(g);
 	const struct job *j = jobs_find(g, m->job);
 	struct keep_spec k = {0, 0, 0};
 	if (j)
 		k = jobs_forecast_keep(c, j);
-	bool goes = j && !j->aside && m->round > 0 && m->round + k.last <= j->rounds_committed &&
+	bool goes = j && !job_facts(j)->aside && m->round > 0 &&
+	    m->round + k.last <= job_facts(j)->rounds_committed &&
 	    !(k.every > 0 && m->round % k.every == 0) && !holds_model(g, m->id);
-	lock_release(&g->lock);
-	shared_give(g->services->config, c);
+	jobs_unlock(g);
+	shared_give(jobs_services(g)->config, c);
 	return goes;
 }
 
@@ -152,9 +154,9 @@ retention_pass(const struct services *s)
 bool
 engine_uses_model(struct engine *g, const uint8_t model[32])
 {
-	lock_take(&g->lock);
+	jobs_lock(g);
 	bool used = holds_model(g, model);
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	return used;
 }
 
@@ -164,11 +166,11 @@ engine_uses_state(struct engine *g, const uint8_t hash[32])
 	bool used = false;
 	unsigned seen = 0;
 
-	lock_take(&g->lock);
-	for (struct job *j = g->jobs; j && !used; j = jobs_next(g, j, &seen))
-		used = states_job_lives(j->state) &&
-		    (memcmp(j->row.optimizer_state, hash, 32) == 0 ||
+	jobs_lock(g);
+	for (struct job *j = jobs_first(g); j && !used; j = jobs_next(g, j, &seen))
+		used = states_job_lives(job_facts(j)->state) &&
+		    (memcmp(job_facts(j)->row.optimizer_state, hash, 32) == 0 ||
 			jobs_guard_holds_state(j, hash));
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	return used;
 }

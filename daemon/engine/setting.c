@@ -31,9 +31,11 @@ audit_setting(struct store_db *db, const struct setting *s, struct why *why)
 	json_add(facts, "overrides", override_json(&s->overrides));
 	if (detail)
 		json_add_string(detail, "by", s->asked->by);
-	return audit_append(db, s->g->services,
-	    &(struct audit_event){
-		.event = RECORD_JOB_SET, .job = s->job->id, .facts = facts, .detail = detail},
+	return audit_append(db, jobs_services(s->g),
+	    &(struct audit_event){.event = RECORD_JOB_SET,
+		.job = job_facts(s->job)->id,
+		.facts = facts,
+		.detail = detail},
 	    why);
 }
 
@@ -81,7 +83,7 @@ static enum err
 write_setting(struct store_db *db, void *arg, struct why *why)
 {
 	struct setting *s = arg;
-	const uint8_t *job = s->job->id;
+	const uint8_t *job = job_facts(s->job)->id;
 
 	enum err e = refuse_ended(db, job, why);
 	if (!e)
@@ -93,7 +95,7 @@ write_setting(struct store_db *db, void *arg, struct why *why)
 	if (!e)
 		e = store_round_reports(db, job, 1, INT64_MAX, &s->reports);
 	if (!e)
-		e = engine_owner_written(s->g->services, db, s->asked->spending);
+		e = engine_owner_written(jobs_services(s->g), db, s->asked->spending);
 	return e ? e : audit_setting(db, s, why);
 }
 
@@ -104,16 +106,17 @@ take_setting(void *arg)
 	struct setting *s = arg;
 	struct job *j = s->job;
 
-	lock_take(&s->g->lock);
-	if (j->work && states_job_lives(j->state)) {
-		j->reports = s->reports;
+	jobs_lock(s->g);
+	if (job_facts(j)->work && states_job_lives(job_facts(j)->state)) {
+		jobs_note_reports(j, s->reports);
 		terms_take(s->g, j, &s->overrides);
 		rounds_step(s->g, j, ROUND_TICK, 0);
 	}
 	engine_owner_end(s->g, &s->reservation);
-	log_event(LOG_LEVEL_INFO, "job.set", LOG_S("job", j->hex), LOG_S("name", j->name));
-	lock_release(&s->g->lock);
-	wake_ring(&s->g->services->wake);
+	log_event(LOG_LEVEL_INFO, "job.set", LOG_S("job", job_facts(j)->hex),
+	    LOG_S("name", job_facts(j)->name));
+	jobs_unlock(s->g);
+	wake_ring(&jobs_services(s->g)->wake);
 }
 
 /* The job, in use, and its terms as they are and would be. */
@@ -123,34 +126,31 @@ begin_setting(struct setting *s, const uint8_t id[16], struct job_terms *was, st
 {
 	enum err e = ERR_NOTFOUND;
 
-	lock_take(&s->g->lock);
+	jobs_lock(s->g);
 	struct job *j = jobs_find(s->g, id);
-	if (j && (!j->work || !states_job_lives(j->state)))
-		e = err_set(why, ERR_STATE, "the job is %s", states_job_name(j->state));
+	if (j && (!job_facts(j)->work || !states_job_lives(job_facts(j)->state)))
+		e = err_set(why, ERR_STATE, "the job is %s", states_job_name(job_facts(j)->state));
 	else if (j) {
 		s->job = j;
-		j->users++;
-		j->readers++;
-		struct override_set after = j->work->overrides;
+		jobs_read_begin(j);
+		struct override_set after = job_facts(j)->work->overrides;
 		override_merge(&after, s->asked->change);
-		s->same = are_same(&after, &j->work->overrides);
-		*was = j->work->terms;
-		override_terms(to, &j->work->spec, &after);
+		s->same = are_same(&after, &job_facts(j)->work->overrides);
+		*was = job_facts(j)->work->terms;
+		override_terms(to, &job_facts(j)->work->spec, &after);
 		e = ERR_OK;
 	}
-	lock_release(&s->g->lock);
+	jobs_unlock(s->g);
 	return e;
 }
 
 static void
 end_setting(struct setting *s)
 {
-	lock_take(&s->g->lock);
-	s->job->users--;
-	s->job->readers--;
-	jobs_shrink(s->g, s->job);
+	jobs_lock(s->g);
+	jobs_read_end(s->g, s->job);
 	engine_owner_end(s->g, &s->reservation);
-	lock_release(&s->g->lock);
+	jobs_unlock(s->g);
 }
 
 /* Paid for once it is known to change something and to be allowed. */
@@ -162,7 +162,7 @@ change(struct setting *s, struct why *why)
 
 	if (e)
 		return e;
-	e = store_write_then(s->g->services->store, write_setting, take_setting, s, why);
+	e = store_write_then(jobs_services(s->g)->store, write_setting, take_setting, s, why);
 	if (e && spending)
 		engine_owner_unspend(s->g, spending);
 	return e;
@@ -178,9 +178,9 @@ engine_set(
 	enum err e = begin_setting(&s, id, &was, &to, why);
 	if (e)
 		return e;
-	e = override_check(c->change, &s.job->work->spec, why);
+	e = override_check(c->change, &job_facts(s.job)->work->spec, why);
 	if (!e)
-		e = terms_rule_takes(&s.job->work->spec, &to.round, why);
+		e = terms_rule_takes(&job_facts(s.job)->work->spec, &to.round, why);
 	if (!e && c->bounded)
 		e = engine_owner_changes(g, s.job, &was, &to, &s.reservation, why);
 	if (!e && !s.same)

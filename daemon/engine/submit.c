@@ -11,6 +11,7 @@
 #include "json.h"
 #include "log.h"
 #include "models.h"
+#include "report.h"
 #include "server_opt.h"
 #include "shared.h"
 #include "spoolfile.h"
@@ -40,8 +41,8 @@ audit_submission(struct store_db *db, const struct submission *s, struct why *wh
 
 	hex_encode(hex, s->model.id, 32);
 	json_add_string(facts, "model", hex);
-	if (!job_stamp_is_empty(&s->made->work->stamp))
-		json_add(facts, "defaults", job_stamp_json(&s->made->work->stamp));
+	if (!job_stamp_is_empty(&job_facts(s->made)->work->stamp))
+		json_add(facts, "defaults", job_stamp_json(&job_facts(s->made)->work->stamp));
 	if (detail)
 		json_add_string(detail, "by", s->by);
 	return audit_append(db, s->services,
@@ -87,7 +88,7 @@ write_submission(struct store_db *db, void *arg, struct why *why)
 	e = e ? e : terms_put_stamp(db, s->made);
 	FAULT("job.row");
 	if (!e)
-		e = pin_init(db, &s->made->work->spec.recipe, s->job.owner, why);
+		e = pin_init(db, &job_facts(s->made)->work->spec.recipe, s->job.owner, why);
 	if (!e)
 		e = models_still(s->services->models, s->model.id, why);
 	if (!e)
@@ -107,30 +108,26 @@ begin_submitted(void *arg)
 	struct engine *g = s->g;
 	struct job *j = s->made;
 
-	j->row = s->first;
-	jobs_late_open(j, NULL);
-	j->created_at = s->job.created_at;
-	memcpy(j->model, s->model.id, sizeof(j->model));
-	j->state = s->job.state;
+	jobs_begin(j, &s->job, &s->first, s->model.id);
 	FAULT("job.committed");
-	lock_take(&g->lock);
-	g->report.jobs[j->state]++;
+	jobs_lock(g);
+	jobs_counts(g)->jobs[job_facts(j)->state]++;
 	jobs_link(g, j);
 	engine_owner_end(g, s->reservation);
 	rounds_begin_open(g, j);
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	FAULT("job.begun");
 }
 
 static enum err
 check_evaluation(const struct services *s, const struct job *j, struct why *why)
 {
-	if (j->work->spec.recipe.evaluate_by != EVALUATE_COORDINATOR)
+	if (job_facts(j)->work->spec.recipe.evaluate_by != EVALUATE_COORDINATOR)
 		return ERR_OK;
 	struct evalsets_use *sets = NULL;
 	enum err e = evalsets_take(s->sets, s->config, &sets);
 	if (!e)
-		e = evalset_check(sets->set, &j->work->spec.recipe, why);
+		e = evalset_check(sets->set, &job_facts(j)->work->spec.recipe, why);
 	evalsets_give(sets, s->config);
 	return e == ERR_NOTFOUND ? ERR_INVALID : e;
 }
@@ -139,15 +136,15 @@ check_evaluation(const struct services *s, const struct job *j, struct why *why)
 static enum err
 check_patterns(const struct job *j, struct why *why)
 {
-	const struct recipe *r = &j->work->spec.recipe;
+	const struct recipe *r = &job_facts(j)->work->spec.recipe;
 	const struct tensor_rule *unused =
-	    tensor_table_unused(&j->work->table, r->rules, r->rule_count);
+	    tensor_table_unused(&job_facts(j)->work->table, r->rules, r->rule_count);
 
 	if (!unused)
 		return ERR_OK;
 	return err_set(why, ERR_INVALID,
 	    "tensors: \"%.80s\" fits no tensor of the model, whose first is \"%.80s\"",
-	    unused->pattern, j->work->table.items[0].name);
+	    unused->pattern, job_facts(j)->work->table.items[0].name);
 }
 
 static enum err
@@ -173,11 +170,13 @@ check_quota(const struct services *s, const struct job *j, struct why *why)
 	uint64_t one = sizes_payload(j);
 
 	one = one > MANIFEST_PAYLOAD_MAX ? UINT64_MAX : spoolfile_bytes(one);
-	if (j->work->spec.only_evaluates || quota == 0 || one <= quota / j->work->spec.round.goal)
+	if (job_facts(j)->work->spec.only_evaluates || quota == 0 ||
+	    one <= quota / job_facts(j)->work->spec.round.goal)
 		return ERR_OK;
 	return err_set(why, ERR_INVALID,
 	    "round.goal: %u deltas of %llu bytes do not fit the spool's quota of %llu",
-	    j->work->spec.round.goal, (unsigned long long)one, (unsigned long long)quota);
+	    job_facts(j)->work->spec.round.goal, (unsigned long long)one,
+	    (unsigned long long)quota);
 }
 
 static bool
@@ -194,11 +193,11 @@ static enum err
 write_out(struct submission *s, struct why *why)
 {
 	const struct job *j = s->made;
-	uint64_t parameters = j->parameters;
-	char name[sizeof(j->name)], hex[sizeof(j->hex)];
+	uint64_t parameters = job_facts(j)->parameters;
+	char name[sizeof(job_facts(j)->name)], hex[sizeof(job_facts(j)->hex)];
 
-	memcpy(name, j->name, sizeof(name));
-	memcpy(hex, j->hex, sizeof(hex));
+	memcpy(name, job_facts(j)->name, sizeof(name));
+	memcpy(hex, job_facts(j)->hex, sizeof(hex));
 	enum err e =
 	    store_write_then(s->services->store, write_submission, begin_submitted, s, why);
 	if (!e)
@@ -212,19 +211,19 @@ static enum err
 check(struct engine *g, struct job *j, bool bounded, struct engine_reservation *r, struct why *why)
 {
 	FAULT("job.checked");
-	enum err e = check_aggregate(&j->work->spec, why);
+	enum err e = check_aggregate(&job_facts(j)->work->spec, why);
 	if (!e)
-		e = job_check(&j->work->spec, why);
+		e = job_check(&job_facts(j)->work->spec, why);
 	if (!e)
-		e = check_evaluation(g->services, j, why);
+		e = check_evaluation(jobs_services(g), j, why);
 	if (!e)
-		e = jobs_first_table(g->services, j, why);
+		e = jobs_first_table(jobs_services(g), j, why);
 	if (!e)
 		e = check_patterns(j, why);
 	if (!e)
-		e = check_quota(g->services, j, why);
+		e = check_quota(jobs_services(g), j, why);
 	if (!e)
-		e = sizes_check_fold(g->services, j->work, why);
+		e = sizes_check_fold(jobs_services(g), job_facts(j)->work, why);
 	if (!e)
 		e = engine_owner_takes(g, j, bounded, r, why);
 	return e == ERR_NOTFOUND ? no_init(why) : e;
@@ -236,7 +235,7 @@ begin(struct engine *g, struct job *j, const struct engine_document *document,
     struct engine_reservation *r, struct why *why)
 {
 	uint8_t model[32];
-	struct submission s = {.services = g->services,
+	struct submission s = {.services = jobs_services(g),
 	    .g = g,
 	    .made = j,
 	    .reservation = r,
@@ -245,23 +244,24 @@ begin(struct engine *g, struct job *j, const struct engine_document *document,
 	    .job = {.document = (char *)(uintptr_t)document->text,
 		.document_len = document->len,
 		.state = JOB_RUNNING,
-		.created_at = age_latest(g->services->age),
+		.created_at = age_latest(jobs_services(g)->age),
 		.ended_at = NAN}};
 
-	enum err e = jobs_first_model(g->services, j, model, why);
+	enum err e = jobs_first_model(jobs_services(g), j, model, why);
 	if (e)
 		return e == ERR_NOTFOUND ? no_init(why) : e;
-	memcpy(s.job.id, j->id, 16);
-	memcpy(s.job.owner, j->owner, sizeof(s.job.owner));
+	memcpy(s.job.id, job_facts(j)->id, 16);
+	memcpy(s.job.owner, job_facts(j)->owner, sizeof(s.job.owner));
 	job_open_row(&s.first, j, 1, model);
-	s.model = (struct store_model){.bytes = j->model_bytes, .created_at = s.job.created_at};
+	s.model = (struct store_model){
+	    .bytes = job_facts(j)->model_bytes, .created_at = s.job.created_at};
 	memcpy(s.model.id, model, 32);
-	memcpy(s.model.job, j->id, 16);
+	memcpy(s.model.job, job_facts(j)->id, 16);
 	FAULT("job.model");
 	engine_owner_settle(g, r);
 	e = write_out(&s, why);
-	if (e && !is_init(&j->work->spec.recipe, model))
-		jobs_drop_leftover(g->services, model);
+	if (e && !is_init(&job_facts(j)->work->spec.recipe, model))
+		jobs_drop_leftover(jobs_services(g), model);
 	return e;
 }
 
@@ -298,13 +298,13 @@ make(struct engine *g, const struct engine_document *document, const uint8_t id[
 		return e;
 	e = job_bound(document->text, document->len, why);
 	if (!e)
-		e = store_read(
-		    g->services->store, not_deleted, &(struct claim){id, document->owner}, why);
+		e = store_read(jobs_services(g)->store, not_deleted,
+		    &(struct claim){id, document->owner}, why);
 	if (!e)
 		e = jobs_read(out, id, document->text, document->len, why);
 	if (!e) {
 		terms_stamp(*out);
-		memcpy((*out)->owner, document->owner, sizeof((*out)->owner));
+		jobs_set_owner(*out, document->owner);
 		e = check(g, *out, document->bounded, r, why);
 	}
 	/* The same document was on its way, and has the place that this one was refused. */
@@ -350,21 +350,21 @@ engine_submit(struct engine *g, const struct engine_document *document, uint8_t 
 				       : e;
 	}
 	*created = true;
-	wake_ring(&g->services->wake);
+	wake_ring(&jobs_services(g)->wake);
 	return ERR_OK;
 }
 
 static void
 forecast_new(struct engine *g, const struct job *j, struct engine_trial *out)
 {
-	const struct config *c = shared_take(g->services->config);
+	const struct config *c = shared_take(jobs_services(g)->config);
 
-	memcpy(out->job.id, j->id, sizeof(out->job.id));
-	memcpy(out->job.name, j->name, sizeof(out->job.name));
-	out->job.model_bytes = j->model_bytes;
-	out->job.parameters = j->parameters;
+	memcpy(out->job.id, job_facts(j)->id, sizeof(out->job.id));
+	memcpy(out->job.name, job_facts(j)->name, sizeof(out->job.name));
+	out->job.model_bytes = job_facts(j)->model_bytes;
+	out->job.parameters = job_facts(j)->parameters;
 	out->job.forecast = jobs_forecast(c, j);
-	shared_give(g->services->config, c);
+	shared_give(jobs_services(g)->config, c);
 	jobs_reach(g, j, &out->reach);
 }
 

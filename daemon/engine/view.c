@@ -15,23 +15,25 @@ static struct open_view
 view_open(const struct job *j, uint64_t now_ms)
 {
 	return (struct open_view){
-	    .state = j->work->central.open ? "evaluating" : round_state_name(&j->round),
-	    .is_central = j->work->central.open,
+	    .state = job_facts(j)->work->central.open ? "evaluating"
+						      : round_state_name(&job_facts(j)->round),
+	    .is_central = job_facts(j)->work->central.open,
 	    .evaluates = job_evaluates(j),
-	    .reports = j->round.accepted,
-	    .invited = j->round.invited,
-	    .goal = j->work->terms.round.goal,
-	    .quorum = j->work->terms.round.quorum,
-	    .reopened = j->round.reopened,
-	    .mode = j->work->spec.round.mode,
-	    .early = j->round.next_accepted,
-	    .concurrency = j->work->terms.round.concurrency,
-	    .max_staleness = j->work->spec.round.max_staleness,
-	    .up_bytes = j->bytes_up,
-	    .opened_at_seconds = j->row.opened_at,
-	    .deadline_seconds = ((double)(j->work->central.open ? j->work->central.until_ms
-								: j->round.deadline_ms) -
-				    (double)now_ms) /
+	    .reports = job_facts(j)->round.accepted,
+	    .invited = job_facts(j)->round.invited,
+	    .goal = job_facts(j)->work->terms.round.goal,
+	    .quorum = job_facts(j)->work->terms.round.quorum,
+	    .reopened = job_facts(j)->round.reopened,
+	    .mode = job_facts(j)->work->spec.round.mode,
+	    .early = job_facts(j)->round.next_accepted,
+	    .concurrency = job_facts(j)->work->terms.round.concurrency,
+	    .max_staleness = job_facts(j)->work->spec.round.max_staleness,
+	    .up_bytes = job_facts(j)->bytes_up,
+	    .opened_at_seconds = job_facts(j)->row.opened_at,
+	    .deadline_seconds =
+		((double)(job_facts(j)->work->central.open ? job_facts(j)->work->central.until_ms
+							   : job_facts(j)->round.deadline_ms) -
+		    (double)now_ms) /
 		1000,
 	};
 }
@@ -39,66 +41,67 @@ view_open(const struct job *j, uint64_t now_ms)
 static void
 view_job(struct engine *g, const struct job *j, const uint8_t *device, struct job_view *v)
 {
-	bool is_open = j->work && j->round.state != ROUND_ENDED;
+	bool is_open = job_facts(j)->work && job_facts(j)->round.state != ROUND_ENDED;
 
 	*v = (struct job_view){
 	    .for_device = device != NULL,
-	    .state = j->state,
-	    .only_evaluates = j->only_evaluates,
-	    .priority = j->work ? j->member.priority : j->priority,
-	    .share = j->work ? j->member.share : 0,
-	    .round = j->row.round,
-	    .rounds_committed = j->rounds_committed,
-	    .model_bytes = j->model_bytes,
-	    .parameters = j->parameters,
-	    .metric = j->metric,
-	    .metric_round = j->metric_round,
-	    .created_at_seconds = j->created_at,
-	    .ended_at_seconds = j->ended_at,
+	    .state = job_facts(j)->state,
+	    .only_evaluates = job_facts(j)->only_evaluates,
+	    .priority = job_facts(j)->work ? jobs_share_priority(j) : job_facts(j)->priority,
+	    .share = job_facts(j)->work ? job_facts(j)->work->terms.share : 0,
+	    .round = job_facts(j)->row.round,
+	    .rounds_committed = job_facts(j)->rounds_committed,
+	    .model_bytes = job_facts(j)->model_bytes,
+	    .parameters = job_facts(j)->parameters,
+	    .metric = job_facts(j)->metric,
+	    .metric_round = job_facts(j)->metric_round,
+	    .created_at_seconds = job_facts(j)->created_at,
+	    .ended_at_seconds = job_facts(j)->ended_at,
 	    .is_open = is_open,
-	    .is_guarded = j->is_guarded,
+	    .is_guarded = job_facts(j)->is_guarded,
 	};
-	memcpy(v->id, j->id, sizeof(v->id));
-	memcpy(v->owner, j->owner, sizeof(v->owner));
-	memcpy(v->model, j->model, sizeof(v->model));
-	memcpy(v->name, j->name, sizeof(v->name));
+	memcpy(v->id, job_facts(j)->id, sizeof(v->id));
+	memcpy(v->owner, job_facts(j)->owner, sizeof(v->owner));
+	memcpy(v->model, job_facts(j)->model, sizeof(v->model));
+	memcpy(v->name, job_facts(j)->name, sizeof(v->name));
 	if (!device) {
-		registry_owner_name(g->services->registry, j->owner, v->owner_name);
-		v->standing = standing_get(g->services->registry, j->place);
+		registry_owner_name(jobs_services(g)->registry, job_facts(j)->owner, v->owner_name);
+		v->standing = standing_get(jobs_services(g)->registry, job_facts(j)->place);
 	}
-	if (!device && j->work) {
-		v->stuck = j->work->stuck.said;
-		v->stuck_since = j->work->stuck.since;
+	if (!device && job_facts(j)->work) {
+		v->stuck = job_facts(j)->work->stuck.watch.said;
+		v->stuck_since = job_facts(j)->work->stuck.watch.since;
 	}
-	memcpy(v->reason, j->reason, sizeof(v->reason));
+	memcpy(v->reason, job_facts(j)->reason, sizeof(v->reason));
 	if (is_open) {
 		v->open = view_open(j, clock_ms());
-		const struct config *c = shared_take(g->services->config);
+		const struct config *c = shared_take(jobs_services(g)->config);
 		v->forecast = jobs_forecast(c, j);
-		shared_give(g->services->config, c);
+		shared_give(jobs_services(g)->config, c);
 	}
-	v->monitor = j->monitor;
-	v->has_best = j->best.count > 0;
+	v->monitor = job_facts(j)->monitor;
+	v->has_best = job_facts(j)->best.count > 0;
 	if (v->has_best)
-		v->best = j->best.points[0];
+		v->best = job_facts(j)->best.points[0];
 	if (v->is_guarded)
-		v->guard = j->work ? jobs_guard_view(j) : j->guard;
+		v->guard = job_facts(j)->work ? jobs_guard_view(j) : job_facts(j)->guard;
 }
 
 /* A list for a device has what may still give it work: to say more of the others, each document would have to be read. */
 static bool
 is_listed(struct engine *g, const struct job *j, const uint8_t *device)
 {
-	return !j->gone && (!device || (states_job_lives(j->state) && jobs_concerns(g, j, device)));
+	return !job_facts(j)->gone &&
+	    (!device || (states_job_lives(job_facts(j)->state) && jobs_concerns(g, j, device)));
 }
 
 /* Was it looked at already? */
 static bool
 is_before(const struct job *j, const struct engine_slice *s)
 {
-	if (!s->begun || j->priority < s->priority)
+	if (!s->begun || job_facts(j)->priority < s->priority)
 		return false;
-	return j->priority > s->priority || j->serial <= s->serial;
+	return job_facts(j)->priority > s->priority || job_facts(j)->serial <= s->serial;
 }
 
 /* Where the walk goes on. The job that it came to is mostly there still: of many jobs none is passed by again. Lock held. */
@@ -108,9 +111,9 @@ behind(struct engine *g, const struct engine_slice *s)
 	struct job *j = s->begun ? jobs_find(g, s->id) : NULL;
 
 	if (j)
-		return j->next;
-	for (j = g->jobs; j && is_before(j, s);)
-		j = j->next;
+		return jobs_after(j);
+	for (j = jobs_first(g); j && is_before(j, s);)
+		j = jobs_after(j);
 	return j;
 }
 
@@ -118,54 +121,51 @@ bool
 engine_jobs(struct engine *g, struct engine_slice *s)
 {
 	s->count = s->looked = 0;
-	lock_take(&g->lock);
+	jobs_lock(g);
 	struct job *j = behind(g, s);
-	for (; j && s->looked < ENGINE_SLICE; j = j->next) {
+	for (; j && s->looked < ENGINE_SLICE; j = jobs_after(j)) {
 		if (is_listed(g, j, s->device))
 			view_job(g, j, s->device, &s->jobs[s->count++]);
 		s->begun = true;
-		s->priority = j->priority;
-		s->serial = j->serial;
-		memcpy(s->id, j->id, sizeof(s->id));
+		s->priority = job_facts(j)->priority;
+		s->serial = job_facts(j)->serial;
+		memcpy(s->id, job_facts(j)->id, sizeof(s->id));
 		s->looked++;
 	}
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	return s->looked > 0;
 }
 
 bool
 engine_job(struct engine *g, const uint8_t id[16], const uint8_t *device, struct job_view *out)
 {
-	lock_take(&g->lock);
+	jobs_lock(g);
 	const struct job *j = jobs_find(g, id);
-	bool is_past = j && device && !j->work;
+	bool is_past = j && device && !job_facts(j)->work;
 	bool seen = j && (is_past || !device || jobs_concerns(g, j, device));
 	if (seen)
 		view_job(g, j, device, out);
 	out->read_bytes = 0;
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	return is_past ? jobs_past_selects(g, id, device, &out->read_bytes) : seen;
 }
 
 bool
 engine_reach(struct engine *g, const uint8_t id[16], struct engine_reach *out)
 {
-	lock_take(&g->lock);
+	jobs_lock(g);
 	struct job *j = jobs_find(g, id);
-	bool lives = j && states_job_lives(j->state);
+	bool lives = j && states_job_lives(job_facts(j)->state);
 	if (lives) {
-		j->users++;
-		j->readers++;
+		jobs_read_begin(j);
 	}
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	if (!lives)
 		return false;
 	jobs_reach(g, j, out);
-	lock_take(&g->lock);
-	j->users--;
-	j->readers--;
-	jobs_shrink(g, j);
-	lock_release(&g->lock);
+	jobs_lock(g);
+	jobs_read_end(g, j);
+	jobs_unlock(g);
 	return true;
 }
 
@@ -174,8 +174,11 @@ engine_reach(struct engine *g, const uint8_t id[16], struct engine_reach *out)
 static void
 list_works(const struct job *j, uint64_t now_ms, struct engine_hands *out)
 {
-	for (size_t i = 0; i < j->invite_count && out->working < ENGINE_DEVICES_SHOWN; i++) {
-		const struct invite *v = &j->invites[i];
+	size_t count;
+	const struct invite *items = roster_items(j, &count);
+
+	for (size_t i = 0; i < count && out->working < ENGINE_DEVICES_SHOWN; i++) {
+		const struct invite *v = &items[i];
 		if (v->state != INVITE_OUT)
 			continue;
 		memcpy(out->works[out->working].device, v->device, 32);
@@ -187,9 +190,9 @@ list_works(const struct job *j, uint64_t now_ms, struct engine_hands *out)
 static void
 list_silent(const struct job *j, struct engine_hands *out)
 {
-	const struct engine_work *w = j->work;
+	const struct job_stuck *w = &job_facts(j)->work->stuck;
 
-	for (size_t i = 0; w->silent_round == j->row.round && i < w->silent_count; i++) {
+	for (size_t i = 0; w->silent_round == job_facts(j)->row.round && i < w->silent_count; i++) {
 		const struct invite *v = roster_find(j, w->silent[i]);
 		if (!v || v->state == INVITE_OUT)
 			memcpy(out->silents[out->silent++], w->silent[i], 32);
@@ -200,30 +203,30 @@ void
 engine_hands(struct engine *g, const uint8_t job[16], struct engine_hands *out)
 {
 	*out = (struct engine_hands){.working = 0};
-	lock_take(&g->lock);
+	jobs_lock(g);
 	const struct job *j = jobs_find(g, job);
-	if (j && j->work && j->round.state != ROUND_ENDED) {
+	if (j && job_facts(j)->work && job_facts(j)->round.state != ROUND_ENDED) {
 		list_works(j, clock_ms(), out);
 		list_silent(j, out);
 	}
-	lock_release(&g->lock);
+	jobs_unlock(g);
 }
 
 void
 engine_fill_open(struct engine *g, struct store_round *r)
 {
-	lock_take(&g->lock);
+	jobs_lock(g);
 	const struct job *j = jobs_find(g, r->job);
-	if (j && j->row.round == r->round && j->round.state != ROUND_ENDED) {
-		r->reports = j->round.accepted;
-		r->invited = j->round.invited;
-		r->aborted = j->round.aborted;
-		r->reopened = j->round.reopened;
-		r->goal = j->round.policy.goal;
-		r->bytes_up = j->bytes_up;
-		r->bytes_down = j->bytes_down;
+	if (j && job_facts(j)->row.round == r->round && job_facts(j)->round.state != ROUND_ENDED) {
+		r->reports = job_facts(j)->round.accepted;
+		r->invited = job_facts(j)->round.invited;
+		r->aborted = job_facts(j)->round.aborted;
+		r->reopened = job_facts(j)->round.reopened;
+		r->goal = job_facts(j)->round.policy.goal;
+		r->bytes_up = job_facts(j)->bytes_up;
+		r->bytes_down = job_facts(j)->bytes_down;
 	}
-	lock_release(&g->lock);
+	jobs_unlock(g);
 }
 
 /* Jobs that are over and start from or end in one model. */
@@ -237,10 +240,10 @@ struct past_jobs {
 static bool
 may_read(struct engine *g, const struct job *j, const uint8_t device[32], struct past_jobs *past)
 {
-	if (j->work)
+	if (job_facts(j)->work)
 		return roster_has(j, device) || jobs_concerns(g, j, device);
-	if (!j->gone && past->count < PAST_MAX)
-		memcpy(past->ids[past->count++], j->id, 16);
+	if (!job_facts(j)->gone && past->count < PAST_MAX)
+		memcpy(past->ids[past->count++], job_facts(j)->id, 16);
 	return false;
 }
 
@@ -251,14 +254,14 @@ engine_may_read(struct engine *g, const uint8_t device[32], const uint8_t model[
 	bool may = false;
 	unsigned seen = 0;
 
-	lock_take(&g->lock);
-	for (struct job *j = g->jobs; j && !may; j = jobs_next(g, j, &seen))
-		if (memcmp(j->row.base, model, 32) == 0 || memcmp(j->model, model, 32) == 0 ||
-		    jobs_late_reads(j, model))
+	jobs_lock(g);
+	for (struct job *j = jobs_first(g); j && !may; j = jobs_next(g, j, &seen))
+		if (memcmp(job_facts(j)->row.base, model, 32) == 0 ||
+		    memcmp(job_facts(j)->model, model, 32) == 0 || jobs_late_reads(j, model))
 			may = may_read(g, j, device, &past);
 		else
 			may = jobs_evaluator_reads(g, j, device, model);
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	for (size_t i = 0; i < past.count && !may; i++)
 		may = jobs_past_selects(g, past.ids[i], device, read);
 	return may;
@@ -267,21 +270,12 @@ engine_may_read(struct engine *g, const uint8_t device[32], const uint8_t model[
 bool
 engine_may_work(struct engine *g, const uint8_t device[32], const uint8_t job[16], uint64_t *read)
 {
-	lock_take(&g->lock);
+	jobs_lock(g);
 	const struct job *j = jobs_find(g, job);
-	bool is_past = j && !j->work;
+	bool is_past = j && !job_facts(j)->work;
 	bool may = j && jobs_concerns(g, j, device);
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	return is_past ? jobs_past_selects(g, job, device, read) : may;
-}
-
-void
-engine_report(struct engine *g, struct engine_report *out)
-{
-	lock_take(&g->lock);
-	*out = g->report;
-	lock_report(&g->lock, &out->lock);
-	lock_release(&g->lock);
 }
 
 bool
@@ -290,11 +284,12 @@ engine_variate_may_read(struct engine *g, const uint8_t device[32], const uint8_
 	bool may = false;
 	unsigned seen = 0;
 
-	lock_take(&g->lock);
-	for (struct job *j = g->jobs; j && !may; j = jobs_next(g, j, &seen))
-		may = j->members && memcmp(j->row.optimizer_state, hash, 32) == 0 &&
+	jobs_lock(g);
+	for (struct job *j = jobs_first(g); j && !may; j = jobs_next(g, j, &seen))
+		may = job_facts(j)->work && job_facts(j)->work->spec.aggregate.variates > 0 &&
+		    memcmp(job_facts(j)->row.optimizer_state, hash, 32) == 0 &&
 		    (roster_has(j, device) || !jobs_ineligible(g, j, device));
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	return may;
 }
 
@@ -304,9 +299,9 @@ engine_variate_holds(struct engine *g, const uint8_t device[32])
 	bool holds = false;
 	unsigned seen = 0;
 
-	lock_take(&g->lock);
-	for (struct job *j = g->jobs; j && !holds; j = jobs_next(g, j, &seen))
+	jobs_lock(g);
+	for (struct job *j = jobs_first(g); j && !holds; j = jobs_next(g, j, &seen))
 		holds = jobs_variate_counts(j, device);
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	return holds;
 }

@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "difference.h"
-#include "job_struct.h"
+#include "job_facts.h"
 #include "models.h"
 #include "services.h"
 
@@ -10,29 +10,31 @@
 void
 jobs_difference_add(struct job *j, const uint8_t from[32], const uint8_t to[32], uint64_t bytes)
 {
+	struct engine_differences *w = job_differences(j);
+
 	/* After a round on an older base the way begins anew. */
-	if (j->work->difference_count > 0 && memcmp(j->work->differences[0].to, from, 32) != 0)
-		j->work->difference_count = 0;
-	if (j->work->difference_count == ENGINE_DIFFERENCES)
-		j->work->difference_count--;
-	memmove(j->work->differences + 1, j->work->differences,
-	    j->work->difference_count * sizeof(*j->work->differences));
-	memcpy(j->work->differences[0].to, to, 32);
-	memcpy(j->work->differences[0].from, from, 32);
-	j->work->differences[0].bytes = bytes;
-	j->work->difference_count++;
+	if (w->count > 0 && memcmp(w->items[0].to, from, 32) != 0)
+		w->count = 0;
+	if (w->count == ENGINE_DIFFERENCES)
+		w->count--;
+	memmove(w->items + 1, w->items, w->count * sizeof(*w->items));
+	memcpy(w->items[0].to, to, 32);
+	memcpy(w->items[0].from, from, 32);
+	w->items[0].bytes = bytes;
+	w->count++;
 }
 
 void
 jobs_difference_load(const struct services *s, struct job *j)
 {
 	struct difference d;
-	const uint8_t *to = j->model;
+	struct engine_differences *w = job_differences(j);
+	const uint8_t *to = job_facts(j)->model;
 
-	for (; j->work->difference_count < ENGINE_DIFFERENCES; j->work->difference_count++) {
-		struct engine_difference *next = &j->work->differences[j->work->difference_count];
+	for (; w->count < ENGINE_DIFFERENCES; w->count++) {
+		struct engine_difference *next = &w->items[w->count];
 		if (models_difference_head(s->models, to, &d, NULL) ||
-		    memcmp(d.job, j->id, sizeof(d.job)) != 0)
+		    memcmp(d.job, job_facts(j)->id, sizeof(d.job)) != 0)
 			return;
 		memcpy(next->to, to, 32);
 		memcpy(next->from, d.from, 32);
@@ -44,10 +46,11 @@ jobs_difference_load(const struct services *s, struct job *j)
 void
 jobs_difference_gone(struct engine *g, const uint8_t job[16], const uint8_t model[32])
 {
-	lock_take(&g->lock);
+	jobs_lock(g);
 	struct job *j = jobs_find(g, job);
-	for (size_t i = 0; j && j->work && i < j->work->difference_count; i++)
-		if (memcmp(j->work->differences[i].to, model, 32) == 0)
-			j->work->difference_count = i;
-	lock_release(&g->lock);
+	struct engine_differences *w = j ? job_differences(j) : NULL;
+	for (size_t i = 0; w && i < w->count; i++)
+		if (memcmp(w->items[i].to, model, 32) == 0)
+			w->count = i;
+	jobs_unlock(g);
 }

@@ -3,7 +3,7 @@
 #include "buf.h"
 #include "fault.h"
 #include "hex.h"
-#include "job_struct.h"
+#include "jobs_inside.h"
 #include "measure.h"
 #include "modelfile.h"
 #include "models.h"
@@ -41,7 +41,7 @@ make_head(struct buf *head, const struct job *j, const struct tensor_table *tabl
 	const char *init = j->work->spec.recipe.init;
 	struct modelfile_meta meta = {.round = 0};
 
-	memcpy(meta.job, j->hex, sizeof(meta.job));
+	memcpy(meta.job, j->facts.hex, sizeof(meta.job));
 	if (init[0])
 		memcpy(meta.base, init, sizeof(meta.base));
 	buf_init(head, MODELFILE_HEADER_MAX + MODELFILE_PREFIX);
@@ -114,7 +114,7 @@ draw_model(const struct services *s, const struct job *j, uint8_t id[32], struct
 
 /* What a report may claim, and what measuring a batch costs. */
 static void
-note_net(struct engine_work *w, const struct net *net)
+note_net(struct job_work *w, const struct net *net)
 {
 	if (w->spec.recipe.evaluate_by == EVALUATE_COORDINATOR)
 		w->evaluation = TRAIN_MEASURE_BATCH * net_work(net);
@@ -123,8 +123,8 @@ note_net(struct engine_work *w, const struct net *net)
 
 /* Checks that an init model is the one the layers describe. */
 static enum err
-check_layers(const struct services *s, struct engine_work *w, const struct tensor_table *table,
-    struct why *why)
+check_layers(
+    const struct services *s, struct job_work *w, const struct tensor_table *table, struct why *why)
 {
 	struct net *net = NULL;
 
@@ -231,7 +231,7 @@ take_roles(struct job *j, bool submitted, struct why *why)
 		e = tensor_table_assign(&j->work->table, r->rules, r->rule_count, why);
 	if (!e && j->work->table.elements == 0 && !j->work->spec.only_evaluates)
 		e = err_set(why, ERR_INVALID, "the model has no tensor to train");
-	j->parameters = j->work->table.elements;
+	j->facts.parameters = j->work->table.elements;
 	if (!e)
 		sizes_note_fold(j->work);
 	return e;
@@ -243,7 +243,7 @@ count_bytes(struct job *j, const struct tensor_table *table, struct why *why)
 	struct buf head;
 	enum err e = make_head(&head, j, table);
 
-	j->model_bytes = head.len + table->bytes;
+	j->facts.model_bytes = head.len + table->bytes;
 	buf_deinit(&head);
 	return e ? err_set(why, e, "the model's head cannot be written") : ERR_OK;
 }
@@ -264,7 +264,7 @@ describe_layers(
 	if (!e)
 		e = tensor_table_copy(&j->work->table, table);
 	if (!e && from && tensor_table_same(table, &from->table))
-		j->model_bytes = from->bytes;
+		j->facts.model_bytes = from->bytes;
 	else if (!e)
 		e = count_bytes(j, table, why);
 	if (!e)
@@ -289,7 +289,7 @@ describe_init(const struct services *s, struct job *j, struct why *why)
 		e = describe_layers(s, j, map, why);
 	} else {
 		e = tensor_table_copy(&j->work->table, &map->table);
-		j->model_bytes = map->bytes;
+		j->facts.model_bytes = map->bytes;
 	}
 	models_map_release(map);
 	return e;
@@ -305,7 +305,7 @@ check_numbers(const struct services *s, const struct job *j, struct why *why)
 	struct why detail = {""};
 	uint8_t id[32];
 
-	if (!r->init[0] || j->only_evaluates ||
+	if (!r->init[0] || j->facts.only_evaluates ||
 	    !hex_decode(id, sizeof(id), r->init, strlen(r->init)))
 		return ERR_OK;
 	enum err e = models_get(s->models, id, &map, why);
@@ -348,7 +348,7 @@ jobs_take_table(const struct services *s, struct job *j, const uint8_t model[32]
 		e = check_layers(s, j->work, &map->table, why);
 	if (!e)
 		e = take_roles(j, false, why);
-	j->model_bytes = map->bytes;
+	j->facts.model_bytes = map->bytes;
 	models_map_release(map);
 	return e;
 }

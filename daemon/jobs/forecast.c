@@ -2,14 +2,15 @@
 #include <string.h>
 
 #include "allowance.h"
-#include "job_struct.h"
+#include "job_facts.h"
+#include "job_needs.h"
 #include "registry.h"
 #include "services.h"
 
 struct keep_spec
 jobs_forecast_keep(const struct config *c, const struct job *j)
 {
-	struct keep_spec k = j->keep;
+	struct keep_spec k = job_facts(j)->keep;
 
 	if (k.last == JOB_KEEP_CONFIGURED)
 		k.last = c->keep_last;
@@ -23,24 +24,24 @@ jobs_forecast_kept(const struct config *c, const struct job *j, uint64_t rounds)
 {
 	const struct keep_spec k = jobs_forecast_keep(c, j);
 
-	return forecast_kept(&k, j->model_bytes, rounds);
+	return forecast_kept(&k, job_facts(j)->model_bytes, rounds);
 }
 
 struct job_forecast
 jobs_forecast(const struct config *c, const struct job *j)
 {
-	const struct engine_work *w = j->work;
+	const struct job_work *w = job_facts(j)->work;
 
 	return forecast_job(&(struct forecast_job){.spec = &w->spec,
 	    .keep = jobs_forecast_keep(c, j),
 	    .elements = w->table.elements,
-	    .model_bytes = j->model_bytes,
+	    .model_bytes = job_facts(j)->model_bytes,
 	    .payload_bytes = sizes_payload(j),
 	    .state_bytes = sizes_state(j),
 	    .rounds = w->terms.stop.rounds,
-	    .committed = j->rounds_committed,
-	    .accepted = j->round.accepted,
-	    .best_held = (uint32_t)j->best.count});
+	    .committed = job_facts(j)->rounds_committed,
+	    .accepted = job_facts(j)->round.accepted,
+	    .best_held = (uint32_t)job_facts(j)->best.count});
 }
 
 #define NAMES_SHOWN 3
@@ -68,7 +69,8 @@ look_at(void *ctx, const struct registry_view *v)
 		snprintf(out->first, sizeof(out->first), "%s", v->row.name);
 	out->suspended += v->row.state == DEVICE_SUSPENDED;
 	out->devices += v->row.state == DEVICE_ACTIVE;
-	if (standing_heard(l->g->services->registry, v->row.id, &what, &offer) && offer.lately) {
+	if (standing_heard(jobs_services(l->g)->registry, v->row.id, &what, &offer) &&
+	    offer.lately) {
 		out->heard++;
 		out->ready += offer.evaluates;
 	}
@@ -93,7 +95,7 @@ jobs_evaluators(struct engine *g, const struct job_spec *spec, struct engine_eva
 		snprintf(out->wanted + strlen(out->wanted),
 		    sizeof(out->wanted) - strlen(out->wanted), "%s%s=%s", i ? ", " : "",
 		    spec->evaluators.labels[i].key, spec->evaluators.labels[i].value);
-	(void)!registry_each(g->services->registry, NULL, look_at, &l);
+	(void)!registry_each(jobs_services(g)->registry, NULL, look_at, &l);
 }
 
 bool
@@ -136,18 +138,18 @@ reach_device(void *ctx, const struct registry_view *v)
 	r->out->suspended += v->row.state == DEVICE_SUSPENDED;
 	r->out->devices += v->row.state == DEVICE_ACTIVE;
 	const struct standing_ask_for what = {r->out->data.name, r->out->trainer};
-	if (!standing_heard(r->g->services->registry, v->row.id, &what, &offer))
+	if (!standing_heard(jobs_services(r->g)->registry, v->row.id, &what, &offer))
 		return ERR_OK;
 	r->out->heard++;
 	r->out->lately += offer.lately;
 	r->out->with_data += !r->out->data.name[0] ||
 	    (offer.has_data &&
-		allowance_examples(&r->job->work->spec.recipe.data, offer.examples, offer.tokens) >=
-		    r->out->data.min_examples);
+		allowance_examples(&job_facts(r->job)->work->spec.recipe.data, offer.examples,
+		    offer.tokens) >= r->out->data.min_examples);
 	r->out->with_trainer += offer.has_trainer;
-	const struct recipe *recipe = &r->job->work->spec.recipe;
+	const struct recipe *recipe = &job_facts(r->job)->work->spec.recipe;
 	if (offer.has_data && recipe->data.window == 0 &&
-	    allowance_cuts(recipe, r->job->only_evaluates, offer.examples, r->out->most))
+	    allowance_cuts(recipe, job_facts(r->job)->only_evaluates, offer.examples, r->out->most))
 		++*(offer.draws ? &r->out->drawn : &r->out->too_many);
 	r->out->without_figures += offer.lacks_figures && recipe->evaluate_by == EVALUATE_DEVICES &&
 	    figure_set_any(&recipe->figures);
@@ -159,12 +161,13 @@ jobs_reach(struct engine *g, const struct job *j, struct engine_reach *out)
 {
 	struct reach r = {g, j, out};
 
-	*out = (struct engine_reach){.round = j->work->terms.round,
-	    .most = j->work->spec.aggregate.max_examples,
-	    .data.min_examples = recipe_min_examples(&j->work->spec.recipe, j->only_evaluates)};
-	memcpy(out->data.name, j->work->spec.recipe.data.name, sizeof(out->data.name));
-	memcpy(out->trainer, j->work->spec.recipe.trainer, sizeof(out->trainer));
-	jobs_evaluators(g, &j->work->spec, &out->evaluators);
-	out->warning = recipe_warning(&j->work->spec.recipe);
-	(void)!registry_each(g->services->registry, NULL, reach_device, &r);
+	*out = (struct engine_reach){.round = job_facts(j)->work->terms.round,
+	    .most = job_facts(j)->work->spec.aggregate.max_examples,
+	    .data.min_examples = recipe_min_examples(
+		&job_facts(j)->work->spec.recipe, job_facts(j)->only_evaluates)};
+	memcpy(out->data.name, job_facts(j)->work->spec.recipe.data.name, sizeof(out->data.name));
+	memcpy(out->trainer, job_facts(j)->work->spec.recipe.trainer, sizeof(out->trainer));
+	jobs_evaluators(g, &job_facts(j)->work->spec, &out->evaluators);
+	out->warning = recipe_warning(&job_facts(j)->work->spec.recipe);
+	(void)!registry_each(jobs_services(g)->registry, NULL, reach_device, &r);
 }

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "job_struct.h"
+#include "jobs_inside.h"
 #include "metric_rows.h"
 #include "schedule_rows.h"
 #include "services.h"
@@ -8,7 +8,7 @@
 bool
 jobs_guard_blames(const struct job *j, const struct invite *v, enum abort_reason reason)
 {
-	return v->round == j->row.round && j->work->spec.guard.on &&
+	return v->round == j->facts.row.round && j->work->spec.guard.on &&
 	    j->work->spec.recipe.evaluate_by == EVALUATE_DEVICES && reason == ABORT_NOT_FINITE &&
 	    !job_evaluates(j);
 }
@@ -16,17 +16,17 @@ jobs_guard_blames(const struct job *j, const struct invite *v, enum abort_reason
 enum err
 jobs_guard_load(struct store_db *db, struct job *j)
 {
-	enum err e = schedule_rows_load(db, &j->work->spec, j->id, &j->work->schedule);
+	enum err e = schedule_rows_load(db, &j->work->spec, j->facts.id, &j->work->schedule);
 
 	if (!e)
-		e = metric_rows_best(db, j->id, &j->best);
+		e = metric_rows_best(db, j->facts.id, &j->facts.best);
 	/* A guard knows rounds alone: what was evaluated after the last is newer. */
-	bool after = j->row.state == OUTCOME_EVALUATED && j->row.evaluate.known;
-	if (!e && j->work->spec.guard.on && j->metric.known && !after)
-		j->metric_round = j->work->schedule.metric_round;
+	bool after = j->facts.row.state == OUTCOME_EVALUATED && j->facts.row.evaluate.known;
+	if (!e && j->work->spec.guard.on && j->facts.metric.known && !after)
+		j->facts.metric_round = j->work->schedule.metric_round;
 	/* Over: its model is the one that a next round would have begun with. */
-	if (!e && j->work->spec.guard.on && !states_round_is_open(j->row.state))
-		memcpy(j->model, j->work->schedule.base, 32);
+	if (!e && j->work->spec.guard.on && !states_round_is_open(j->facts.row.state))
+		memcpy(j->facts.model, j->work->schedule.base, 32);
 	return e;
 }
 
@@ -35,14 +35,15 @@ jobs_guard_load(struct store_db *db, struct job *j)
 bool
 jobs_guard_holds_model(const struct job *j, const uint8_t model[32])
 {
-	if (best_holds(&j->best, model))
+	if (best_holds(&j->facts.best, model))
 		return true;
 	if (!j->work)
-		return j->guard.has_best && memcmp(j->guard.best_model, model, 32) == 0;
+		return j->facts.guard.has_best && memcmp(j->facts.guard.best_model, model, 32) == 0;
 	const struct guard *guard = &j->work->schedule.guard;
 	const struct guard_point *best = guard_best(guard);
-	return states_job_lives(j->state) ? schedule_state_holds_model(&j->work->schedule, model)
-					  : best && memcmp(best->model, model, 32) == 0;
+	return states_job_lives(j->facts.state)
+	    ? schedule_state_holds_model(&j->work->schedule, model)
+	    : best && memcmp(best->model, model, 32) == 0;
 }
 
 bool
@@ -55,7 +56,7 @@ bool
 jobs_names_state(const struct job *j)
 {
 	static const uint8_t none[32];
-	bool names = memcmp(j->row.optimizer_state, none, 32) != 0;
+	bool names = memcmp(j->facts.row.optimizer_state, none, 32) != 0;
 	const uint8_t *state;
 
 	for (uint32_t i = 0;
@@ -69,7 +70,7 @@ jobs_drop_states(struct job *j)
 {
 	uint8_t *state;
 
-	memset(j->row.optimizer_state, 0, sizeof(j->row.optimizer_state));
+	memset(j->facts.row.optimizer_state, 0, sizeof(j->facts.row.optimizer_state));
 	for (uint32_t i = 0; (state = schedule_state_held(&j->work->schedule, i)); i++)
 		memset(state, 0, 32);
 }
@@ -90,7 +91,7 @@ take_state(uint8_t state[32], uint8_t out[32])
 bool
 jobs_take_state(struct job *j, uint8_t out[32])
 {
-	bool found = take_state(j->row.optimizer_state, out);
+	bool found = take_state(j->facts.row.optimizer_state, out);
 	uint8_t *state;
 
 	for (uint32_t i = 0;

@@ -4,19 +4,17 @@
 
 #include "clock.h"
 #include "hex.h"
-#include "job_struct.h"
+#include "jobs_inside.h"
 
 /* One job in memory, and what is read of it all over. */
 
 static void
-work_free(struct engine_work *w)
+work_free(struct job_work *w)
 {
 	if (!w)
 		return;
 	job_deinit(&w->spec);
 	tensor_table_deinit(&w->table);
-	free(w->points);
-	free(w->regulars);
 	tempo_deinit(&w->tempo);
 	free(w);
 }
@@ -25,21 +23,26 @@ void
 job_empty(struct job *j)
 {
 	work_free(j->work);
+	free(j->points);
+	free(j->regulars);
 	free(j->invites);
-	free(j->refusals);
+	free(j->refusals.items);
 	free(j->candidates);
 	free(j->members);
 	free(j->evaluators);
 	j->work = NULL;
+	j->facts.work = NULL;
+	j->points = NULL;
+	j->regulars = NULL;
 	j->invites = NULL;
-	j->refusals = NULL;
+	j->refusals = (struct job_refusals){.count = 0};
 	j->candidates = NULL;
 	j->members = NULL;
 	j->evaluators = NULL;
 	j->invite_count = j->invite_room = 0;
-	j->refusal_count = j->refusal_room = 0;
 	j->candidate_count = j->candidate_room = 0;
 	j->member_count = 0;
+	j->point_count = j->regular_count = j->regular_room = 0;
 	j->evaluator_count = j->evaluator_room = 0;
 }
 
@@ -58,11 +61,11 @@ job_blank(const uint8_t id[16])
 
 	if (!j)
 		return NULL;
-	memcpy(j->id, id, 16);
-	hex_encode(j->hex, id, 16);
-	j->ended_at = NAN;
-	j->expiry_ms = UINT64_MAX;
-	j->place = STANDING_NO_PLACE;
+	memcpy(j->facts.id, id, 16);
+	hex_encode(j->facts.hex, id, 16);
+	j->facts.ended_at = NAN;
+	j->pace.expiry_ms = UINT64_MAX;
+	j->facts.place = STANDING_NO_PLACE;
 	j->member = (struct share_member){.use = share_none(), .share = 1};
 	return j;
 }
@@ -70,7 +73,7 @@ job_blank(const uint8_t id[16])
 bool
 job_evaluates(const struct job *j)
 {
-	return j->row.state == OUTCOME_EVALUATING;
+	return j->facts.row.state == OUTCOME_EVALUATING;
 }
 
 void
@@ -85,6 +88,69 @@ job_open_row(struct store_round *r, const struct job *j, uint64_t round, const u
 	    .eval_own = NAN,
 	    .opened_at = clock_wall(),
 	    .opened_ms = clock_ms()};
-	memcpy(r->job, j->id, 16);
+	memcpy(r->job, j->facts.id, 16);
 	memcpy(r->base, base, 32);
+}
+
+uint64_t
+job_memory(const struct job *j)
+{
+	const struct job_work *w = j->work;
+	const struct recipe *r = &w->spec.recipe;
+
+	return sizeof(*j) + sizeof(*w) + recipe_text_bytes(r->text) +
+	    r->net.layer_count * sizeof(*r->net.layers) +
+	    r->net.class_weight_count * sizeof(*r->net.class_weights) +
+	    r->rule_count * sizeof(*r->rules) +
+	    w->spec.select.device_count * sizeof(*w->spec.select.devices) +
+	    w->table.count * sizeof(*w->table.items) +
+	    w->spec.aggregate.variates * sizeof(*j->members);
+}
+
+const struct job_facts *
+job_facts(const struct job *j)
+{
+	return &j->facts;
+}
+
+struct job_pace *
+job_pace(struct job *j)
+{
+	return &j->pace;
+}
+
+struct round *
+job_round(struct job *j)
+{
+	return &j->facts.round;
+}
+
+struct job_stuck *
+job_stuck(struct job *j)
+{
+	return &j->work->stuck;
+}
+
+struct job_refusals *
+job_refusals(struct job *j)
+{
+	return &j->refusals;
+}
+
+struct engine_central *
+job_central(struct job *j)
+{
+	return j->work ? &j->work->central : NULL;
+}
+
+struct tempo *
+job_tempo(struct job *j)
+{
+	return j->work ? &j->work->tempo : NULL;
+}
+
+struct engine_differences *
+job_differences(struct job *j)
+{
+	return j->work ? &j->work->differences : NULL;
 }

@@ -15,7 +15,12 @@
 struct engine;
 struct engine_report; /* report.h */
 struct job;
+struct engine_fold;
+struct engine_outcome;
+struct engine_reservation;
+struct store_job;
 struct store_past;
+struct tails;
 
 /* Loads jobs and open rounds; deltas accepted before a restart are counted, their files checked. task_key: 32 bytes. */
 ERR_MUST_USE enum err jobs_new(struct engine **out, const struct services *services,
@@ -34,6 +39,36 @@ struct job *jobs_next(struct engine *g, struct job *j, unsigned *seen);
 void jobs_link(struct engine *g, struct job *j);
 /* Frees the jobs that are gone and used by nobody. Lock held. */
 void jobs_drop_gone(struct engine *g);
+
+/* The lock of all that is known of jobs, for memory only. */
+void jobs_lock(struct engine *g);
+void jobs_unlock(struct engine *g);
+/* A walk that gives the lock to nobody. */
+struct job *jobs_first(const struct engine *g);
+struct job *jobs_after(const struct job *j);
+size_t jobs_count(const struct engine *g);
+/* The job stays while it is used without the lock; what only its rounds need may go. */
+void jobs_use(struct job *j);
+void jobs_leave(struct job *j);
+/* The same, and nothing of it goes. */
+void jobs_read_begin(struct job *j);
+void jobs_read_end(struct engine *g, struct job *j);
+const struct services *jobs_services(const struct engine *g);
+/* What is counted, to be changed by who has the lock. */
+struct engine_report *jobs_counts(struct engine *g);
+void jobs_report(struct engine *g, struct engine_report *out);
+struct tails *jobs_tails(struct engine *g); /* no lock: they have one of their own */
+/* What owners are about to have: engine/owner.c keeps it. */
+struct engine_reservation **jobs_reserved(struct engine *g);
+/* Does somebody delete it? */
+bool jobs_is_deleting(const struct job *j);
+void jobs_set_deleting(struct job *j, bool deleting);
+/* It is deleted: nobody finds it any more. */
+void jobs_forget(struct engine *g, struct job *j);
+/* The time by which those are dated that ended while the clock was doubted. */
+void jobs_date_ends(struct engine *g, double now);
+/* What was set aside makes way for the same job, loaded again. */
+void jobs_replace(struct engine *g, struct job *old, struct job *j);
 
 /* --- a job of its own (job.c, document.c, load.c, past.c) */
 
@@ -81,6 +116,21 @@ bool jobs_past_selects(
 bool jobs_evaluator_reads(
     struct engine *g, const struct job *j, const uint8_t device[32], const uint8_t model[32]);
 
+/* --- what its rounds come to (outcome.c). Lock held. */
+
+/* Of a job that is in no list. */
+void jobs_set_owner(struct job *j, const uint8_t owner[32]);
+/* The first round: from now on it may be linked. No lock. */
+void jobs_begin(struct job *j, const struct store_job *row, const struct store_round *first,
+    const uint8_t model[32]);
+void jobs_take_result(
+    struct engine *g, struct job *j, const struct engine_fold *f, const struct engine_outcome *o);
+/* The next one begins; ended: what the one before it came to. */
+void jobs_open_next(struct job *j, const struct store_round *row, const uint8_t ended[32]);
+void jobs_count_bytes(struct job *j, uint64_t up, uint64_t down);
+void jobs_note_reports(struct job *j, uint64_t reports);
+void jobs_note_unmeasured(struct job *j, const char *why);
+
 /* --- its state (state.c) */
 
 /* Inside a transaction: a job's new state, and its entry in the audit log. A job that is over stays as it is. *was: what it was. */
@@ -116,6 +166,8 @@ struct engine_lack {
 };
 /* It waits for this; of no kind, for nothing that can be looked at. Lock held. */
 void jobs_lack_is(struct engine *g, struct job *j, const struct engine_lack *lack);
+/* Its state stays; the reason is another. Lock held. */
+void jobs_note_reason(struct job *j, const char *reason);
 /* A person decides about the job: it waits for no file any more. Lock held. */
 void jobs_lack_nothing(struct engine *g, struct job *j);
 

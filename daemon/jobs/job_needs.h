@@ -49,18 +49,18 @@ void jobs_drop_leftover(const struct services *s, const uint8_t model[32]);
 
 /* --- bytes and operations (sizes.c) */
 
-struct engine_work;
+struct job_work;
 /* A delta's payload, at its largest; UINT64_MAX if that is no number. */
 uint64_t sizes_payload(const struct job *j);
 /* The state that goes with a model. */
 uint64_t sizes_state(const struct job *j);
 /* Memory that a job with work takes while it is not over, as [limits] owner_document_bytes counts it. */
-uint64_t sizes_memory(const struct job *j);
+uint64_t job_memory(const struct job *j);
 /* What a round of the job will take of the coordinator, by its document and table. */
-void sizes_note_fold(struct engine_work *w);
+void sizes_note_fold(struct job_work *w);
 /* Is that within [limits], whosever job it is? ERR_LIMIT names the one that it passes. No lock. */
 ERR_MUST_USE enum err sizes_check_fold(
-    const struct services *s, const struct engine_work *w, struct why *why);
+    const struct services *s, const struct job_work *w, struct why *why);
 
 /* --- what is to come (forecast.c) */
 

@@ -49,6 +49,14 @@ ERR_MUST_USE enum err roster_invite(
 bool roster_has(const struct job *j, const uint8_t device[32]);
 /* Has it a task of the open round, or may it have one, that is not answered? Lock held. */
 bool roster_awaits(const struct job *j, const uint8_t device[32]);
+/* All tasks of the job, by device. */
+struct invite *roster_items(const struct job *j, size_t *count);
+/* The round is over: nobody has a task of it, and nobody waits for one. */
+void roster_clear(struct job *j);
+/* Those alone who have reported keep theirs. */
+void roster_keep_accepted(struct job *j);
+/* A device asked that its rounds can use. */
+void roster_note_usable(struct job *j);
 /* The id of an invitation's task, from now on known. */
 const uint8_t *roster_name_task(struct engine *g, const struct job *j, struct invite *v);
 
@@ -109,8 +117,10 @@ void jobs_share_begin(struct engine *g, struct job *j, struct invite *v);
 void jobs_share_end(struct engine *g, struct job *j, struct invite *v);
 /* Those of all its invitations have. */
 void jobs_share_end_all(struct engine *g, struct job *j);
-/* Of a member of the order. */
-struct job *jobs_share_job(struct share_member *m);
+/* The i-th of those that are not over; NULL: there are no more. */
+struct job *jobs_share_at(const struct engine *g, size_t i);
+/* In force. */
+int64_t jobs_share_priority(const struct job *j);
 /* The next job of a walk in order, which lets others have the lock now and then: the job's place may change then, so that it is seen
  * twice, or not if it was given use back at that moment. The walk's place: seen is 0 at first. */
 struct share_walk {
@@ -151,6 +161,11 @@ struct engine_difference {
 	uint64_t bytes;
 };
 #define ENGINE_DIFFERENCES 16
+struct engine_differences {
+	struct engine_difference
+	    items[ENGINE_DIFFERENCES]; /* the newest first; each from is the next one's to */
+	size_t count;
+};
 /* Finds those in the model folder that lead to j->model. No lock. */
 void jobs_difference_load(const struct services *s, struct job *j);
 /* A new one. Lock held. */

@@ -5,7 +5,7 @@
 #include "age.h"
 #include "bytes.h"
 #include "clock.h"
-#include "job_struct.h"
+#include "jobs_inside.h"
 #include "store.h"
 
 /* Deltas whose task's round is not the one that takes them, and tasks that outlive their round. */
@@ -15,40 +15,40 @@ jobs_late_init(struct job *j)
 {
 	const uint32_t oldest = j->work->spec.round.max_staleness;
 
-	if (!j->round.policy.late)
+	if (!j->facts.round.policy.late)
 		return ERR_OK;
-	j->work->points = calloc(oldest + 1, sizeof(*j->work->points));
-	return j->work->points ? ERR_OK : ERR_NOMEM;
+	j->points = calloc(oldest + 1, sizeof(*j->points));
+	return j->points ? ERR_OK : ERR_NOMEM;
 }
 
 void
 jobs_late_open(struct job *j, const uint8_t *ended)
 {
-	struct engine_work *w = j->work;
+	struct job_work *w = j->work;
 	const size_t most = w->spec.round.max_staleness + 1;
 
-	if (!w->points)
+	if (!j->points)
 		return;
 	if (ended)
-		memcpy(w->points[0].model, ended, 32);
-	memmove(w->points + 1, w->points, (most - 1) * sizeof(*w->points));
-	w->point_count += w->point_count < most;
-	w->points[0] = (struct late_point){.round = j->row.round};
-	memcpy(w->points[0].base, j->row.base, 32);
-	late_trace(w->points, w->point_count);
+		memcpy(j->points[0].model, ended, 32);
+	memmove(j->points + 1, j->points, (most - 1) * sizeof(*j->points));
+	j->point_count += j->point_count < most;
+	j->points[0] = (struct late_point){.round = j->facts.row.round};
+	memcpy(j->points[0].base, j->facts.row.base, 32);
+	late_trace(j->points, j->point_count);
 }
 
 static enum err
 load_point(void *ctx, const struct store_round *r)
 {
 	struct job *j = ctx;
-	struct engine_work *w = j->work;
+	struct job_work *w = j->work;
 
-	memmove(w->points + 1, w->points, w->spec.round.max_staleness * sizeof(*w->points));
-	w->points[0] = (struct late_point){.round = r->round};
-	memcpy(w->points[0].base, r->base, 32);
-	memcpy(w->points[0].model, r->model, 32);
-	w->point_count += w->point_count <= w->spec.round.max_staleness;
+	memmove(j->points + 1, j->points, w->spec.round.max_staleness * sizeof(*j->points));
+	j->points[0] = (struct late_point){.round = r->round};
+	memcpy(j->points[0].base, r->base, 32);
+	memcpy(j->points[0].model, r->model, 32);
+	j->point_count += j->point_count <= w->spec.round.max_staleness;
 	return ERR_OK;
 }
 
@@ -56,23 +56,21 @@ enum err
 jobs_late_load(struct store_db *db, struct job *j)
 {
 	const uint64_t oldest = j->work->spec.round.max_staleness;
-	const uint64_t from = j->row.round > oldest ? j->row.round - oldest : 1;
+	const uint64_t from = j->facts.row.round > oldest ? j->facts.row.round - oldest : 1;
 
-	if (!j->work->points)
+	if (!j->points)
 		return ERR_OK;
-	enum err e = store_round_each(db, j->id, from, oldest + 1, load_point, j);
-	late_trace(j->work->points, j->work->point_count);
+	enum err e = store_round_each(db, j->facts.id, from, oldest + 1, load_point, j);
+	late_trace(j->points, j->point_count);
 	return e;
 }
 
 static const struct late_point *
 find_point(const struct job *j, uint64_t round)
 {
-	const struct engine_work *w = j->work;
-
-	for (size_t i = 0; i < w->point_count; i++)
-		if (w->points[i].round == round)
-			return &w->points[i];
+	for (size_t i = 0; i < j->point_count; i++)
+		if (j->points[i].round == round)
+			return &j->points[i];
 	return NULL;
 }
 
@@ -80,13 +78,13 @@ find_point(const struct job *j, uint64_t round)
 static uint64_t
 taker(const struct job *j)
 {
-	return j->row.round + round_has_closed(&j->round);
+	return j->facts.row.round + round_has_closed(&j->facts.round);
 }
 
 bool
 jobs_late_takes(const struct job *j, uint64_t round)
 {
-	const struct late_point *p = j->work->points ? find_point(j, round) : NULL;
+	const struct late_point *p = j->points ? find_point(j, round) : NULL;
 
 	return !job_evaluates(j) && p && p->live &&
 	    taker(j) - round <= j->work->spec.round.max_staleness;
@@ -105,11 +103,11 @@ jobs_late_judge(const struct job *j, const struct manifest *m, struct why *why)
 {
 	const struct late_point *p;
 
-	if (m->round > j->row.round || !j->round.policy.late || job_evaluates(j) ||
-	    !states_job_lives(j->state)) {
+	if (m->round > j->facts.row.round || !j->facts.round.policy.late || job_evaluates(j) ||
+	    !states_job_lives(j->facts.state)) {
 		err_set(why, ERR_STATE, "round %llu; the open round is %llu, the job is %s",
-		    (unsigned long long)m->round, (unsigned long long)j->row.round,
-		    states_job_name(j->state));
+		    (unsigned long long)m->round, (unsigned long long)j->facts.row.round,
+		    states_job_name(j->facts.state));
 		return PROBLEM_STALE_ROUND;
 	}
 	p = find_point(j, m->round);
@@ -137,8 +135,8 @@ is_out(const struct invite *v)
 bool
 jobs_late_reads(const struct job *j, const uint8_t model[32])
 {
-	for (size_t i = 0; j->work && i < j->work->point_count; i++)
-		if (memcmp(j->work->points[i].base, model, 32) == 0)
+	for (size_t i = 0; j->work && i < j->point_count; i++)
+		if (memcmp(j->points[i].base, model, 32) == 0)
 			return true;
 	return false;
 }
@@ -149,7 +147,7 @@ measures(const struct job *j)
 {
 	const struct job_spec *spec = &j->work->spec;
 
-	return j->round.policy.buffered &&
+	return j->facts.round.policy.buffered &&
 	    job_measures_base(spec, spec->monitor.metric == MONITOR_OWN);
 }
 
@@ -158,7 +156,7 @@ jobs_late_holds(const struct job *j, const uint8_t model[32])
 {
 	const struct late_point *p;
 
-	if (!jobs_late_reads(j, model) || !states_job_lives(j->state))
+	if (!jobs_late_reads(j, model) || !states_job_lives(j->facts.state))
 		return false;
 	if (measures(j))
 		return true;
@@ -193,8 +191,8 @@ load_out(void *ctx, const struct store_out *row)
 	v->round = row->round;
 	v->stored = true;
 	v->until_ms = clock_ms() + (left > 0 ? (uint64_t)(left * 1000) : 0);
-	j->expiry_ms = v->until_ms < j->expiry_ms ? v->until_ms : j->expiry_ms;
-	j->out++;
+	j->pace.expiry_ms = v->until_ms < j->pace.expiry_ms ? v->until_ms : j->pace.expiry_ms;
+	j->pace.out++;
 	return ERR_OK;
 }
 
@@ -207,7 +205,7 @@ jobs_late_load_out(const struct engine *g, struct store_db *db, struct job *j)
 
 	if (j->work->spec.round.mode != ROUND_MODE_BUFFERED || job_evaluates(j))
 		return ERR_OK;
-	memcpy(after.job, j->id, sizeof(after.job));
+	memcpy(after.job, j->facts.id, sizeof(after.job));
 	return store_out_unanswered(db, &after, load_out, &l);
 }
 
@@ -220,23 +218,22 @@ jobs_late_load_out(const struct engine *g, struct store_db *db, struct job *j)
 static bool
 rests(const struct job *j)
 {
-	return j->round.policy.buffered && j->round.policy.hostile > 0;
+	return j->facts.round.policy.buffered && j->facts.round.policy.hostile > 0;
 }
 
 static void
 rest_turn(struct job *j)
 {
-	struct engine_work *w = j->work;
 	const uint64_t now = clock_ms();
 	size_t kept = 0;
 
 	if (!rests(j))
 		return;
-	for (size_t i = 0; i < w->regular_count; i++)
-		if (now - w->regulars[i].asked_ms < HEARD_MS)
-			w->regulars[kept++] = w->regulars[i];
-	w->regular_count = kept;
-	w->rest = late_rest(kept, j->round.policy.goal);
+	for (size_t i = 0; i < j->regular_count; i++)
+		if (now - j->regulars[i].asked_ms < HEARD_MS)
+			j->regulars[kept++] = j->regulars[i];
+	j->regular_count = kept;
+	j->rest = late_rest(kept, j->facts.round.policy.goal);
 }
 
 void
@@ -257,18 +254,18 @@ jobs_late_turn(struct job *j)
 
 /* NULL: no memory; it is then as if the device had never been in a round. */
 static struct engine_regular *
-hold(struct engine_work *w, const uint8_t device[32])
+hold(struct job *j, const uint8_t device[32])
 {
-	size_t at = bytes_place(w->regulars, w->regular_count, sizeof(*w->regulars), device, 32);
+	size_t at = bytes_place(j->regulars, j->regular_count, sizeof(*j->regulars), device, 32);
 
-	if (at < w->regular_count && memcmp(w->regulars[at].device, device, 32) == 0)
-		return &w->regulars[at];
+	if (at < j->regular_count && memcmp(j->regulars[at].device, device, 32) == 0)
+		return &j->regulars[at];
 	struct engine_regular *items =
-	    bytes_grow(w->regulars, w->regular_count, &w->regular_room, sizeof(*items));
+	    bytes_grow(j->regulars, j->regular_count, &j->regular_room, sizeof(*items));
 	if (!items)
 		return NULL;
-	w->regulars = items;
-	memmove(items + at + 1, items + at, (w->regular_count++ - at) * sizeof(*items));
+	j->regulars = items;
+	memmove(items + at + 1, items + at, (j->regular_count++ - at) * sizeof(*items));
 	items[at] = (struct engine_regular){.folded = 0};
 	memcpy(items[at].device, device, 32);
 	return &items[at];
@@ -278,7 +275,7 @@ static enum err
 load_regular(void *ctx, const uint8_t device[32], uint64_t round)
 {
 	struct job *j = ctx;
-	struct engine_regular *r = hold(j->work, device);
+	struct engine_regular *r = hold(j, device);
 
 	if (!r)
 		return ERR_NOMEM;
@@ -292,7 +289,7 @@ jobs_rest_load(struct store_db *db, struct job *j)
 {
 	if (!rests(j))
 		return ERR_OK;
-	enum err e = store_accept_last(db, j->id, load_regular, j);
+	enum err e = store_accept_last(db, j->facts.id, load_regular, j);
 	rest_turn(j);
 	return e;
 }
@@ -300,18 +297,18 @@ jobs_rest_load(struct store_db *db, struct job *j)
 bool
 jobs_rest_asks(struct job *j, const uint8_t device[32])
 {
-	struct engine_regular *r = rests(j) ? hold(j->work, device) : NULL;
+	struct engine_regular *r = rests(j) ? hold(j, device) : NULL;
 
 	if (!r)
 		return false;
 	r->asked_ms = clock_ms();
-	return r->folded > 0 && j->row.round <= r->folded + j->work->rest;
+	return r->folded > 0 && j->facts.row.round <= r->folded + j->rest;
 }
 
 void
 jobs_rest_taken(struct job *j, const uint8_t device[32], uint64_t folded)
 {
-	struct engine_regular *r = rests(j) ? hold(j->work, device) : NULL;
+	struct engine_regular *r = rests(j) ? hold(j, device) : NULL;
 
 	if (r)
 		r->folded = folded;

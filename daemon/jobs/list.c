@@ -1,14 +1,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job_struct.h"
+#include "jobs_inside.h"
 
 /* The jobs as a set: found, in order, walked through, added, taken away. */
 
 static void
 unchain(struct engine *g, const struct job *j)
 {
-	struct job **at = &g->buckets[j->id[0]];
+	struct job **at = &g->buckets[j->facts.id[0]];
 
 	while (*at != j)
 		at = &(*at)->chain;
@@ -20,10 +20,12 @@ jobs_drop_gone(struct engine *g)
 {
 	struct job **at = &g->jobs;
 
+	if (g->gone_count == 0)
+		return;
 	g->last = NULL;
 	while (*at) {
 		struct job *j = *at;
-		if (!j->gone || j->users > 0 || j->folds > 0 || jobs_names_state(j)) {
+		if (!j->facts.gone || j->users > 0 || j->pace.folds > 0 || jobs_names_state(j)) {
 			g->last = j;
 			at = &j->next;
 			continue;
@@ -40,7 +42,7 @@ struct job *
 jobs_find(const struct engine *g, const uint8_t id[16])
 {
 	for (struct job *j = g->buckets[id[0]]; j; j = j->chain)
-		if (memcmp(j->id, id, 16) == 0 && !j->gone)
+		if (memcmp(j->facts.id, id, 16) == 0 && !j->facts.gone)
 			return j;
 	return NULL;
 }
@@ -62,21 +64,21 @@ jobs_link(struct engine *g, struct job *j)
 	struct job **at = &g->jobs;
 
 	/* Mostly the last: its priority is that of the others. */
-	if (g->last && g->last->priority >= j->priority)
+	if (g->last && g->last->facts.priority >= j->facts.priority)
 		at = &g->last->next;
-	while (*at && (*at)->priority >= j->priority)
+	while (*at && (*at)->facts.priority >= j->facts.priority)
 		at = &(*at)->next;
-	j->serial = ++g->serial;
-	if (states_job_lives(j->state))
-		j->place = standing_open(g->services->registry);
+	j->facts.serial = ++g->serial;
+	if (states_job_lives(j->facts.state))
+		j->facts.place = standing_open(g->services->registry);
 	j->next = *at;
 	*at = j;
 	if (!j->next)
 		g->last = j;
-	j->chain = g->buckets[j->id[0]];
-	g->buckets[j->id[0]] = j;
+	j->chain = g->buckets[j->facts.id[0]];
+	g->buckets[j->facts.id[0]] = j;
 	g->job_count++;
-	if (states_job_lives(j->state))
+	if (states_job_lives(j->facts.state))
 		jobs_share_join(g, j);
 }
 
@@ -94,4 +96,111 @@ jobs_free(struct engine *g)
 	tails_deinit(&g->tails);
 	hash_wipe(g->task_key, sizeof(g->task_key));
 	free(g);
+}
+
+/* --- the lock, and what is kept for all jobs */
+
+void
+jobs_lock(struct engine *g)
+{
+	lock_take(&g->lock);
+}
+
+void
+jobs_unlock(struct engine *g)
+{
+	lock_release(&g->lock);
+}
+
+struct job *
+jobs_first(const struct engine *g)
+{
+	return g->jobs;
+}
+
+struct job *
+jobs_after(const struct job *j)
+{
+	return j->next;
+}
+
+size_t
+jobs_count(const struct engine *g)
+{
+	return g->job_count;
+}
+
+const struct services *
+jobs_services(const struct engine *g)
+{
+	return g->services;
+}
+
+struct engine_report *
+jobs_counts(struct engine *g)
+{
+	return &g->report;
+}
+
+struct tails *
+jobs_tails(struct engine *g)
+{
+	return &g->tails;
+}
+
+struct engine_reservation **
+jobs_reserved(struct engine *g)
+{
+	return &g->reserved;
+}
+
+struct engine_pace *
+jobs_pace(struct engine *g)
+{
+	return &g->pace;
+}
+
+/* --- who has a job */
+
+void
+jobs_use(struct job *j)
+{
+	j->users++;
+}
+
+void
+jobs_leave(struct job *j)
+{
+	j->users--;
+}
+
+void
+jobs_set_deleting(struct job *j, bool deleting)
+{
+	j->deleting = deleting;
+}
+
+bool
+jobs_is_deleting(const struct job *j)
+{
+	return j->deleting;
+}
+
+void
+jobs_forget(struct engine *g, struct job *j)
+{
+	g->report.jobs[j->facts.state]--;
+	j->facts.gone = true;
+	g->gone_count++;
+	memset(j->facts.row.base, 0, sizeof(j->facts.row.base));
+	memset(j->facts.model, 0, sizeof(j->facts.model));
+}
+
+void
+jobs_report(struct engine *g, struct engine_report *out)
+{
+	lock_take(&g->lock);
+	*out = g->report;
+	lock_report(&g->lock, &out->lock);
+	lock_release(&g->lock);
 }

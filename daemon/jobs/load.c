@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "hex.h"
-#include "job_struct.h"
+#include "jobs_inside.h"
+#include "json.h"
 #include "log.h"
 #include "metric_rows.h"
 #include "models.h"
@@ -14,7 +15,51 @@
 #include "store.h"
 #include "wake.h"
 
-/* Jobs as the rows say: at the start, and one that was set aside once what it lacked is there. */
+/* Jobs as their documents and rows say: at the start, and one that was set aside once what it lacked is there. */
+
+static enum err
+read_document(struct job *j, const char *text, size_t len, struct why *why)
+{
+	struct job_work *w = j->work;
+
+	w->schedule = schedule_state_start();
+	w->stamp.normalise_max = -1;
+	enum err e = job_parse(&w->spec, text, len, why);
+	if (e)
+		return e;
+	/* The coordinator never looks at the names of classes. */
+	json_free(w->spec.recipe.data.classes);
+	w->spec.recipe.data.classes = NULL;
+	memcpy(j->facts.name, w->spec.name, sizeof(j->facts.name));
+	j->facts.priority = w->spec.priority;
+	j->facts.only_evaluates = w->spec.only_evaluates;
+	j->facts.is_guarded = w->spec.guard.on;
+	j->facts.monitor = w->spec.monitor;
+	j->facts.keep = w->spec.keep;
+	override_terms(&w->terms, &w->spec, &w->overrides);
+	j->member.priority = w->terms.priority;
+	j->member.share = w->terms.share;
+	const struct round_policy policy = terms_policy(j, w->spec.only_evaluates);
+	round_init(&j->facts.round, &policy, 0);
+	enum err late = jobs_late_init(j);
+	return late ? late : jobs_variate_init(j);
+}
+
+enum err
+jobs_read(struct job **out, const uint8_t id[16], const char *text, size_t len, struct why *why)
+{
+	struct job *j = job_blank(id);
+
+	if (j)
+		j->facts.work = j->work = calloc(1, sizeof(*j->work));
+	enum err e =
+	    j && j->work ? read_document(j, text, len, why) : err_set(why, ERR_NOMEM, "no memory");
+	if (e)
+		job_free(j);
+	else
+		*out = j;
+	return e;
+}
 
 struct loader {
 	struct engine *g;
@@ -44,15 +89,16 @@ count_accept(struct loader *l, const struct store_accept *a)
 
 	if (!v)
 		return ERR_NOMEM;
-	if (a->folded > j->row.round) {
+	if (a->folded > j->facts.row.round) {
 		l->early++;
 		v->next++;
 	} else {
 		l->accepted++;
 		v->now++;
-		j->bytes_up += a->body_bytes;
+		j->facts.bytes_up += a->body_bytes;
 	}
-	return a->round == j->row.round ? roster_invite(j, a->device, INVITE_ACCEPTED) : ERR_OK;
+	return a->round == j->facts.row.round ? roster_invite(j, a->device, INVITE_ACCEPTED)
+					      : ERR_OK;
 }
 
 static enum err
@@ -67,7 +113,7 @@ load_accept(void *ctx, const struct store_accept *a)
 	}
 	enum err e = spool_read(l->g->services->spool, a->task, a->manifest, &file, l->why);
 	if (e) {
-		log_event(LOG_LEVEL_ERROR, "spool.damaged", LOG_S("job", l->job->hex),
+		log_event(LOG_LEVEL_ERROR, "spool.damaged", LOG_S("job", l->job->facts.hex),
 		    LOG_U("round", a->round), LOG_S("why", l->why->text));
 		return lacks(l, LACKS_DELTA, a->task, sizeof(a->task), e);
 	}
@@ -85,12 +131,12 @@ load_metric(struct loader *l)
 
 	if (by == EVALUATE_NONE)
 		return ERR_OK;
-	enum err e = store_round_measured(l->db, j->id, &r);
+	enum err e = store_round_measured(l->db, j->facts.id, &r);
 	if (e)
 		return e == ERR_NOTFOUND ? ERR_OK : e;
-	j->metric = r.evaluate;
+	j->facts.metric = r.evaluate;
 	const bool base = by == EVALUATE_DEVICES;
-	j->metric_round = (base && r.measured > 0 ? r.measured : r.round) - base;
+	j->facts.metric_round = (base && r.measured > 0 ? r.measured : r.round) - base;
 	return ERR_OK;
 }
 
@@ -101,7 +147,8 @@ failed(struct loader *l, uint64_t round)
 {
 	struct store_round r;
 
-	return store_round_get(l->db, l->job->id, round, &r) == ERR_OK && r.state == OUTCOME_FAILED;
+	return store_round_get(l->db, l->job->facts.id, round, &r) == ERR_OK &&
+	    r.state == OUTCOME_FAILED;
 }
 
 /* A job that is over is only looked at: nothing is built of its model. */
@@ -110,9 +157,9 @@ load_ended(struct loader *l)
 {
 	struct store_model model = {.bytes = 0};
 
-	enum err e = store_model_get(l->db, l->job->model, &model);
-	l->job->model_bytes = model.bytes;
-	(void)round_step(&l->job->round, ROUND_STOP, 0, 0);
+	enum err e = store_model_get(l->db, l->job->facts.model, &model);
+	l->job->facts.model_bytes = model.bytes;
+	(void)round_step(&l->job->facts.round, ROUND_STOP, 0, 0);
 	/* What is left of its states went before the engine was asked, as of no use. */
 	jobs_drop_states(l->job);
 	return e == ERR_NOTFOUND ? ERR_OK : e;
@@ -123,45 +170,45 @@ static enum err
 load_open(struct loader *l)
 {
 	struct job *j = l->job;
-	const struct store_round *r = &j->row;
+	const struct store_round *r = &j->facts.row;
 
 	enum err e = jobs_variate_load(l->db, j);
 	if (!e)
-		e = lacks(l, LACKS_MODEL, j->model, sizeof(j->model),
-		    jobs_take_table(l->g->services, j, j->model, l->why));
+		e = lacks(l, LACKS_MODEL, j->facts.model, sizeof(j->facts.model),
+		    jobs_take_table(l->g->services, j, j->facts.model, l->why));
 	if (!e && states_round_is_open(r->state))
 		e = lacks(l, LACKS_STATE, r->optimizer_state, sizeof(r->optimizer_state),
 		    models_state_check(l->g->services->models, r->optimizer_state, l->why));
 	if (e || !states_round_is_open(r->state)) {
-		(void)round_step(&j->round, ROUND_STOP, 0, 0);
+		(void)round_step(&j->facts.round, ROUND_STOP, 0, 0);
 		return e;
 	}
 	l->accepted = l->early = l->failed = 0;
 	for (uint64_t n = r->round - 1; n > 0 && failed(l, n); n--)
 		l->failed++;
-	e = store_accept_waiting(l->db, j->id, r->round, load_accept, l);
+	e = store_accept_waiting(l->db, j->facts.id, r->round, load_accept, l);
 	if (!e)
 		e = jobs_late_load(l->db, j);
 	if (!e)
 		e = jobs_late_load_out(l->g, l->db, j);
 	if (!e)
 		e = jobs_rest_load(l->db, j);
-	if (!e && j->round.policy.buffered)
-		e = store_round_last_measured(l->db, j->id, &j->measured);
+	if (!e && j->facts.round.policy.buffered)
+		e = store_round_last_measured(l->db, j->facts.id, &j->facts.measured);
 	if (!e && j->work->spec.recipe.local.unit == LOCAL_SIZED)
 		e = tempo_load(&j->work->tempo, l->db, r);
 	if (e)
 		return e;
 	const struct round_policy policy = terms_policy(j, job_evaluates(j));
-	round_init(&j->round, &policy, l->failed);
+	round_init(&j->facts.round, &policy, l->failed);
 	/* Without a guard no rows were read for it, and no round went back. */
 	if (!schedule_state_matters(&j->work->spec))
 		j->work->schedule.base_round = r->round - 1 - l->failed;
 	jobs_difference_load(l->g->services, j);
-	j->loaded = l->accepted;
-	j->early = l->early;
+	j->pace.loaded = l->accepted;
+	j->pace.early = l->early;
 	if (j->work->terms.stop.reports > 0)
-		e = store_round_reports(l->db, j->id, 1, r->round - 1, &j->reports);
+		e = store_round_reports(l->db, j->facts.id, 1, r->round - 1, &j->facts.reports);
 	return e ? e : jobs_share_load(l->db, j);
 }
 
@@ -170,20 +217,20 @@ static enum err
 load_rounds(struct loader *l)
 {
 	struct job *j = l->job;
-	struct store_round *r = &j->row;
+	struct store_round *r = &j->facts.row;
 
-	enum err e = store_round_last(l->db, j->id, r);
+	enum err e = store_round_last(l->db, j->facts.id, r);
 	if (e)
 		return e;
 	bool open = states_round_is_open(r->state);
-	memcpy(j->model, open ? r->base : r->model, 32);
-	j->rounds_committed = open || r->state == OUTCOME_EVALUATED ? r->round - 1 : r->round;
+	memcpy(j->facts.model, open ? r->base : r->model, 32);
+	j->facts.rounds_committed = open || r->state == OUTCOME_EVALUATED ? r->round - 1 : r->round;
 	e = load_metric(l);
 	if (!e)
 		e = jobs_guard_load(l->db, j);
 	if (e)
 		return e;
-	return states_job_lives(j->state) ? load_open(l) : load_ended(l);
+	return states_job_lives(j->facts.state) ? load_open(l) : load_ended(l);
 }
 
 /* A job whose files are missing or damaged waits, in memory only, for its file or a person; the others go on. */
@@ -192,13 +239,13 @@ set_aside(struct loader *l)
 {
 	struct job *j = l->job;
 
-	log_event(LOG_LEVEL_ERROR, "job.damaged", LOG_S("job", j->hex), LOG_S("name", j->name),
-	    LOG_S("why", l->why->text));
-	if (states_job_lives(j->state))
+	log_event(LOG_LEVEL_ERROR, "job.damaged", LOG_S("job", j->facts.hex),
+	    LOG_S("name", j->facts.name), LOG_S("why", l->why->text));
+	if (states_job_lives(j->facts.state))
 		jobs_note_state(l->g, j, JOB_PAUSED, l->why->text);
-	(void)round_step(&j->round, ROUND_STOP, 0, 0);
-	j->aside = true;
-	if (states_job_lives(j->state))
+	(void)round_step(&j->facts.round, ROUND_STOP, 0, 0);
+	j->facts.aside = true;
+	if (states_job_lives(j->facts.state))
 		jobs_lack_is(l->g, j, &l->lack);
 }
 
@@ -236,11 +283,11 @@ load_row(struct loader *l, const struct store_job *row)
 		e = jobs_read(&j, row->id, row->document, row->document_len, l->why);
 	if (e)
 		return e;
-	j->state = row->state;
-	snprintf(j->reason, sizeof(j->reason), "%s", row->reason);
-	j->created_at = row->created_at;
-	j->ended_at = row->ended_at;
-	memcpy(j->owner, row->owner, sizeof(j->owner));
+	j->facts.state = row->state;
+	snprintf(j->facts.reason, sizeof(j->facts.reason), "%s", row->reason);
+	j->facts.created_at = row->created_at;
+	j->facts.ended_at = row->ended_at;
+	memcpy(j->facts.owner, row->owner, sizeof(j->facts.owner));
 	l->job = j;
 	l->lack = (struct engine_lack){.kind = LACKS_NOTHING};
 	l->why->text[0] = '\0';
@@ -278,7 +325,7 @@ load_past(struct loader *l, const uint8_t id[16])
 	enum err e = store_past_get(l->db, id, &row);
 	if (!e)
 		e = jobs_past_new(&l->job, &row);
-	return e ? e : metric_rows_best(l->db, id, &l->job->best);
+	return e ? e : metric_rows_best(l->db, id, &l->job->facts.best);
 }
 
 static enum err
@@ -291,7 +338,7 @@ load_job(void *ctx, const struct store_job_brief *brief)
 	enum err e = brief->past ? load_past(l, brief->id) : load_document(l, brief->id);
 	if (e)
 		return e;
-	l->g->report.jobs[l->job->state]++;
+	l->g->report.jobs[l->job->facts.state]++;
 	jobs_link(l->g, l->job);
 	jobs_shrink(l->g, l->job);
 	return ERR_OK;

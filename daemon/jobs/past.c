@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job_struct.h"
+#include "jobs_inside.h"
 #include "past_rows.h"
 #include "services.h"
 #include "store.h"
@@ -11,14 +11,14 @@
 static void
 take_guard(struct job *j, const struct store_past *row)
 {
-	j->is_guarded = row->is_guarded;
-	j->guard = (struct guard_view){.bad = (uint32_t)row->bad,
+	j->facts.is_guarded = row->is_guarded;
+	j->facts.guard = (struct guard_view){.bad = (uint32_t)row->bad,
 	    .rollbacks = (uint32_t)row->rollbacks,
 	    .base_round = row->base_round,
 	    .has_best = row->has_best,
 	    .best_round = row->best_round,
 	    .best_value = row->best_value};
-	memcpy(j->guard.best_model, row->best_model, 32);
+	memcpy(j->facts.guard.best_model, row->best_model, 32);
 }
 
 enum err
@@ -28,28 +28,28 @@ jobs_past_new(struct job **out, const struct store_past *row)
 
 	if (!j)
 		return ERR_NOMEM;
-	memcpy(j->owner, row->owner, 32);
-	memcpy(j->name, row->name, sizeof(j->name));
-	j->state = row->state;
-	j->only_evaluates = row->only_evaluates;
-	memcpy(j->reason, row->reason, sizeof(j->reason));
-	j->priority = (int64_t)row->priority;
-	j->created_at = row->created_at;
-	j->ended_at = row->ended_at;
-	j->row.round = row->round;
-	memcpy(j->row.base, row->base, 32);
-	j->rounds_committed = row->rounds_committed;
-	memcpy(j->model, row->model, 32);
-	j->model_bytes = row->model_bytes;
-	j->parameters = row->parameters;
-	j->metric = row->metric;
-	j->metric_round = row->metric_round;
+	memcpy(j->facts.owner, row->owner, 32);
+	memcpy(j->facts.name, row->name, sizeof(j->facts.name));
+	j->facts.state = row->state;
+	j->facts.only_evaluates = row->only_evaluates;
+	memcpy(j->facts.reason, row->reason, sizeof(j->facts.reason));
+	j->facts.priority = (int64_t)row->priority;
+	j->facts.created_at = row->created_at;
+	j->facts.ended_at = row->ended_at;
+	j->facts.row.round = row->round;
+	memcpy(j->facts.row.base, row->base, 32);
+	j->facts.rounds_committed = row->rounds_committed;
+	memcpy(j->facts.model, row->model, 32);
+	j->facts.model_bytes = row->model_bytes;
+	j->facts.parameters = row->parameters;
+	j->facts.metric = row->metric;
+	j->facts.metric_round = row->metric_round;
 	take_guard(j, row);
-	(void)!job_monitor_find(&j->monitor, row->monitor);
-	j->monitor.rises = row->monitor_rises;
-	j->keep = (struct keep_spec){
+	(void)!job_monitor_find(&j->facts.monitor, row->monitor);
+	j->facts.monitor.rises = row->monitor_rises;
+	j->facts.keep = (struct keep_spec){
 	    .last = (uint32_t)row->keep_last, .every = (uint32_t)row->keep_every};
-	(void)round_step(&j->round, ROUND_STOP, 0, 0);
+	(void)round_step(&j->facts.round, ROUND_STOP, 0, 0);
 	*out = j;
 	return ERR_OK;
 }
@@ -57,36 +57,36 @@ jobs_past_new(struct job **out, const struct store_past *row)
 static struct store_past
 row_of(const struct job *j)
 {
-	const struct guard_view *g = &j->guard;
-	struct store_past row = {.state = j->state,
-	    .priority = (uint64_t)j->priority,
-	    .created_at = j->created_at,
-	    .ended_at = j->ended_at,
-	    .round = j->row.round,
-	    .rounds_committed = j->rounds_committed,
-	    .model_bytes = j->model_bytes,
-	    .parameters = j->parameters,
-	    .metric = j->metric,
-	    .metric_round = j->metric_round,
-	    .is_guarded = j->is_guarded,
+	const struct guard_view *g = &j->facts.guard;
+	struct store_past row = {.state = j->facts.state,
+	    .priority = (uint64_t)j->facts.priority,
+	    .created_at = j->facts.created_at,
+	    .ended_at = j->facts.ended_at,
+	    .round = j->facts.row.round,
+	    .rounds_committed = j->facts.rounds_committed,
+	    .model_bytes = j->facts.model_bytes,
+	    .parameters = j->facts.parameters,
+	    .metric = j->facts.metric,
+	    .metric_round = j->facts.metric_round,
+	    .is_guarded = j->facts.is_guarded,
 	    .has_best = g->has_best,
 	    .bad = g->bad,
 	    .rollbacks = g->rollbacks,
 	    .base_round = g->base_round,
 	    .best_round = g->best_round,
 	    .best_value = g->best_value,
-	    .only_evaluates = j->only_evaluates,
-	    .monitor_rises = j->monitor.rises,
-	    .keep_last = j->keep.last,
-	    .keep_every = j->keep.every};
+	    .only_evaluates = j->facts.only_evaluates,
+	    .monitor_rises = j->facts.monitor.rises,
+	    .keep_last = j->facts.keep.last,
+	    .keep_every = j->facts.keep.every};
 
-	job_monitor_word(row.monitor, &j->monitor);
-	memcpy(row.id, j->id, 16);
-	memcpy(row.owner, j->owner, 32);
-	memcpy(row.name, j->name, sizeof(row.name));
-	memcpy(row.reason, j->reason, sizeof(row.reason));
-	memcpy(row.base, j->row.base, 32);
-	memcpy(row.model, j->model, 32);
+	job_monitor_word(row.monitor, &j->facts.monitor);
+	memcpy(row.id, j->facts.id, 16);
+	memcpy(row.owner, j->facts.owner, 32);
+	memcpy(row.name, j->facts.name, sizeof(row.name));
+	memcpy(row.reason, j->facts.reason, sizeof(row.reason));
+	memcpy(row.base, j->facts.row.base, 32);
+	memcpy(row.model, j->facts.model, 32);
 	memcpy(row.best_model, g->best_model, 32);
 	return row;
 }
@@ -122,11 +122,26 @@ jobs_past_note(struct engine *g, const struct job *j)
 void
 jobs_shrink(struct engine *g, struct job *j)
 {
-	if (!j->work || j->folds > 0 || j->readers > 0 || j->aside || states_job_lives(j->state) ||
-	    jobs_names_state(j))
+	if (!j->work || j->pace.folds > 0 || j->readers > 0 || j->facts.aside ||
+	    states_job_lives(j->facts.state) || jobs_names_state(j))
 		return;
-	j->guard = jobs_guard_view(j);
+	j->facts.guard = jobs_guard_view(j);
 	job_empty(j);
-	if (!j->gone)
+	if (!j->facts.gone)
 		jobs_past_note(g, j);
+}
+
+void
+jobs_read_begin(struct job *j)
+{
+	j->users++;
+	j->readers++;
+}
+
+void
+jobs_read_end(struct engine *g, struct job *j)
+{
+	j->users--;
+	j->readers--;
+	jobs_shrink(g, j);
 }

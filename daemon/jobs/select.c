@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "choice.h"
-#include "job_struct.h"
+#include "job_facts.h"
 #include "registry.h"
 #include "services.h"
 #include "store.h"
@@ -13,20 +13,21 @@ bool
 jobs_evaluator(struct engine *g, const struct job_spec *spec, const uint8_t device[32])
 {
 	return spec->recipe.evaluate_by == EVALUATE_PROGRAM &&
-	    registry_matches(g->services->registry, device, &spec->evaluators);
+	    registry_matches(jobs_services(g)->registry, device, &spec->evaluators);
 }
 
 bool
 jobs_evaluator_of(struct engine *g, const struct job *j, const uint8_t device[32])
 {
-	return j->work && jobs_evaluator(g, &j->work->spec, device);
+	return job_facts(j)->work && jobs_evaluator(g, &job_facts(j)->work->spec, device);
 }
 
 bool
 jobs_evaluator_reads(
     struct engine *g, const struct job *j, const uint8_t device[32], const uint8_t model[32])
 {
-	return j->work && j->work->central.open && memcmp(j->work->central.model, model, 32) == 0 &&
+	return job_facts(j)->work && job_facts(j)->work->central.open &&
+	    memcmp(job_facts(j)->work->central.model, model, 32) == 0 &&
 	    jobs_evaluator_of(g, j, device);
 }
 
@@ -45,15 +46,17 @@ jobs_selects(
     struct engine *g, const uint8_t job[16], const struct job_spec *spec, const uint8_t device[32])
 {
 	return is_in_share(&spec->select, job, device) &&
-	    registry_matches(g->services->registry, device, &spec->select) &&
+	    registry_matches(jobs_services(g)->registry, device, &spec->select) &&
 	    !jobs_evaluator(g, spec, device);
 }
 
 enum wait_reason
 jobs_ineligible(struct engine *g, const struct job *j, const uint8_t device[32])
 {
-	return j->work && jobs_selects(g, j->id, &j->work->spec, device) ? WAIT_NONE
-									 : WAIT_INELIGIBLE;
+	return job_facts(j)->work &&
+		jobs_selects(g, job_facts(j)->id, &job_facts(j)->work->spec, device)
+	    ? WAIT_NONE
+	    : WAIT_INELIGIBLE;
 }
 
 static enum err
@@ -72,7 +75,7 @@ jobs_past_selects(struct engine *g, const uint8_t job[16], const uint8_t device[
 	struct job_spec spec;
 
 	memcpy(row.id, job, sizeof(row.id));
-	if (store_read(g->services->store, read_document, &row, NULL))
+	if (store_read(jobs_services(g)->store, read_document, &row, NULL))
 		return false;
 	if (read)
 		*read += row.document_len;

@@ -2,7 +2,7 @@
 #include <stddef.h>
 
 #include "clock.h"
-#include "job_struct.h"
+#include "jobs_inside.h"
 #include "log.h"
 #include "store.h"
 
@@ -10,8 +10,8 @@
 
 #define SECOND_MS 1000
 
-struct job *
-jobs_share_job(struct share_member *m)
+static struct job *
+share_job(struct share_member *m)
 {
 	return m ? (struct job *)(void *)((char *)m - offsetof(struct job, member)) : NULL;
 }
@@ -19,14 +19,14 @@ jobs_share_job(struct share_member *m)
 void
 jobs_share_join(struct engine *g, struct job *j)
 {
-	j->member.serial = j->serial;
-	j->member.waits = j->state == JOB_PAUSED;
+	j->member.serial = j->facts.serial;
+	j->member.waits = j->facts.state == JOB_PAUSED;
 	if (!share_order_add(&g->order, &j->member)) {
-		log_event(LOG_LEVEL_ERROR, "job.unserved", LOG_S("job", j->hex),
+		log_event(LOG_LEVEL_ERROR, "job.unserved", LOG_S("job", j->facts.hex),
 		    LOG_S("why", "too many jobs are not over"));
 		return;
 	}
-	if (g->started)
+	if (g->pace.started)
 		share_order_raise(&g->order, &j->member, clock_ms());
 }
 
@@ -89,7 +89,7 @@ jobs_share_next(struct engine *g, struct share_walk *w)
 	w->seen++;
 	if (m)
 		w->last = m->at;
-	return jobs_share_job(m);
+	return share_job(m);
 }
 
 struct job *
@@ -101,7 +101,7 @@ jobs_share_held(struct engine *g, const uint8_t device[32])
 	while ((j = jobs_share_next(g, &w))) {
 		if (first && first->member.priority > j->member.priority)
 			break;
-		if (!roster_awaits(j, device) || (first && first->serial < j->serial))
+		if (!roster_awaits(j, device) || (first && first->facts.serial < j->facts.serial))
 			continue;
 		if (first)
 			first->users--;
@@ -141,7 +141,7 @@ add_round(void *ctx, const struct store_round *r)
 enum err
 jobs_share_load(struct store_db *db, struct job *j)
 {
-	enum err e = store_round_back(db, j->id, ROUNDS_MAX, add_round, j);
+	enum err e = store_round_back(db, j->facts.id, ROUNDS_MAX, add_round, j);
 
 	return e == ERR_CLOSED ? ERR_OK : e;
 }
@@ -149,7 +149,19 @@ jobs_share_load(struct store_db *db, struct job *j)
 void
 jobs_share_restart(struct engine *g, struct job *j)
 {
-	if (clock_wall() - j->created_at < (double)SHARE_HALF_LIFE_MS / SECOND_MS &&
+	if (clock_wall() - j->facts.created_at < (double)SHARE_HALF_LIFE_MS / SECOND_MS &&
 	    j->member.is_in)
 		share_order_raise(&g->order, &j->member, clock_ms());
+}
+
+struct job *
+jobs_share_at(const struct engine *g, size_t i)
+{
+	return i < g->order.count ? share_job(g->order.items[i]) : NULL;
+}
+
+int64_t
+jobs_share_priority(const struct job *j)
+{
+	return j->member.priority;
 }

@@ -1,7 +1,8 @@
 #include "budget.h"
 #include "cpu.h"
 #include "evalset.h"
-#include "job_struct.h"
+#include "job_facts.h"
+#include "job_needs.h"
 #include "server_step.h"
 #include "services.h"
 #include "shared.h"
@@ -11,7 +12,7 @@
 /* The bytes and operations that a job needs. */
 
 void
-sizes_note_fold(struct engine_work *w)
+sizes_note_fold(struct job_work *w)
 {
 	const struct job_spec *spec = &w->spec;
 
@@ -22,7 +23,7 @@ sizes_note_fold(struct engine_work *w)
 }
 
 enum err
-sizes_check_fold(const struct services *s, const struct engine_work *w, struct why *why)
+sizes_check_fold(const struct services *s, const struct job_work *w, struct why *why)
 {
 	const struct config *c = shared_take(s->config);
 	const uint64_t work = c->fold_work,
@@ -45,32 +46,17 @@ sizes_check_fold(const struct services *s, const struct engine_work *w, struct w
 }
 
 uint64_t
-sizes_memory(const struct job *j)
-{
-	const struct engine_work *w = j->work;
-	const struct recipe *r = &w->spec.recipe;
-
-	return sizeof(*j) + sizeof(*w) + recipe_text_bytes(r->text) +
-	    r->net.layer_count * sizeof(*r->net.layers) +
-	    r->net.class_weight_count * sizeof(*r->net.class_weights) +
-	    r->rule_count * sizeof(*r->rules) +
-	    w->spec.select.device_count * sizeof(*w->spec.select.devices) +
-	    w->table.count * sizeof(*w->table.items) +
-	    w->spec.aggregate.variates * sizeof(*j->members);
-}
-
-uint64_t
 sizes_payload(const struct job *j)
 {
-	return vectors_times(
-	    recipe_upload_most(&j->work->spec.recipe.upload, j->work->table.elements),
-	    j->work->spec.aggregate.variates > 0);
+	return vectors_times(recipe_upload_most(&job_facts(j)->work->spec.recipe.upload,
+				 job_facts(j)->work->table.elements),
+	    job_facts(j)->work->spec.aggregate.variates > 0);
 }
 
 uint64_t
 sizes_state(const struct job *j)
 {
-	const struct job_spec *spec = &j->work->spec;
+	const struct job_spec *spec = &job_facts(j)->work->spec;
 
-	return server_step_bytes(&spec->aggregate, &spec->download, &j->work->table);
+	return server_step_bytes(&spec->aggregate, &spec->download, &job_facts(j)->work->table);
 }

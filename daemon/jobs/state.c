@@ -5,7 +5,7 @@
 
 #include "age.h"
 #include "audit.h"
-#include "job_struct.h"
+#include "jobs_inside.h"
 #include "json.h"
 #include "log.h"
 #include "store.h"
@@ -54,7 +54,7 @@ bool
 jobs_lives(struct engine *g, const struct job *j)
 {
 	lock_take(&g->lock);
-	bool lives = states_job_lives(j->state);
+	bool lives = states_job_lives(j->facts.state);
 	lock_release(&g->lock);
 	return lives;
 }
@@ -87,21 +87,22 @@ state_written(void *arg, enum err e, const struct why *why)
 void
 jobs_note_state(struct engine *g, struct job *j, enum job_state state, const char *reason)
 {
-	g->report.jobs[j->state]--;
+	g->report.jobs[j->facts.state]--;
 	g->report.jobs[state]++;
-	j->state = state;
+	j->facts.state = state;
 	jobs_unstuck(g, j);
-	j->ended_at = states_job_lives(state) ? NAN : age_stamp(g->services->age);
-	g->dated = g->dated && (states_job_lives(state) || isfinite(j->ended_at));
+	j->facts.ended_at = states_job_lives(state) ? NAN : age_stamp(g->services->age);
+	g->dated = g->dated && (states_job_lives(state) || isfinite(j->facts.ended_at));
 	jobs_share_wait(g, j, state == JOB_PAUSED);
 	if (!states_job_lives(state)) {
 		share_order_remove(&g->order, &j->member);
-		standing_close(g->services->registry, j->place);
-		j->place = STANDING_NO_PLACE;
+		standing_close(g->services->registry, j->facts.place);
+		j->facts.place = STANDING_NO_PLACE;
 	}
-	snprintf(j->reason, sizeof(j->reason), "%s", reason);
-	log_event(LOG_LEVEL_INFO, "job.state", LOG_S("job", j->hex), LOG_S("name", j->name),
-	    LOG_S("state", states_job_name(state)), LOG_S("reason", reason));
+	snprintf(j->facts.reason, sizeof(j->facts.reason), "%s", reason);
+	log_event(LOG_LEVEL_INFO, "job.state", LOG_S("job", j->facts.hex),
+	    LOG_S("name", j->facts.name), LOG_S("state", states_job_name(state)),
+	    LOG_S("reason", reason));
 }
 
 void
@@ -113,9 +114,9 @@ jobs_set_state(struct engine *g, struct job *j, enum job_state state, const char
 	if (!c)
 		return;
 	c->services = g->services;
-	memcpy(c->id, j->id, 16);
+	memcpy(c->id, j->facts.id, 16);
 	c->state = state;
-	memcpy(c->reason, j->reason, sizeof(c->reason));
+	memcpy(c->reason, j->facts.reason, sizeof(c->reason));
 	if (store_submit(g->services->store, write_state, state_written, c))
 		free(c);
 }
@@ -136,7 +137,7 @@ jobs_by_hand(enum job_state state)
 bool
 jobs_paused_by_hand(const struct job *j)
 {
-	return j->state == JOB_PAUSED && strcmp(j->reason, by_hand[JOB_PAUSED]) == 0;
+	return j->facts.state == JOB_PAUSED && strcmp(j->facts.reason, by_hand[JOB_PAUSED]) == 0;
 }
 
 void
@@ -144,17 +145,17 @@ jobs_lack_is(struct engine *g, struct job *j, const struct engine_lack *lack)
 {
 	jobs_lack_nothing(g, j);
 	g->report.jobs_lacking += lack->kind != LACKS_NOTHING;
-	j->lack = *lack;
-	j->lack_fault = ERR_OK;
-	j->lack_looks = 0;
-	j->lack_ms = 0;
+	j->facts.lack = *lack;
+	j->pace.lack_fault = ERR_OK;
+	j->pace.lack_looks = 0;
+	j->pace.lack_ms = 0;
 }
 
 void
 jobs_lack_nothing(struct engine *g, struct job *j)
 {
-	g->report.jobs_lacking -= j->lack.kind != LACKS_NOTHING;
-	j->lack.kind = LACKS_NOTHING;
+	g->report.jobs_lacking -= j->facts.lack.kind != LACKS_NOTHING;
+	j->facts.lack.kind = LACKS_NOTHING;
 }
 
 void
@@ -162,9 +163,47 @@ jobs_unstuck(struct engine *g, struct job *j)
 {
 	if (!j->work)
 		return;
-	if (j->work->stuck.said.kind)
-		g->stuck[j->work->stuck.said.kind]--;
-	j->work->stuck = (struct stuck_watch){.since = 0};
-	j->work->reopened = (struct stuck_reopened){.round = 0};
-	g->stuck_ms = 0;
+	if (j->work->stuck.watch.said.kind)
+		g->pace.stuck[j->work->stuck.watch.said.kind]--;
+	j->work->stuck.watch = (struct stuck_watch){.since = 0};
+	j->work->stuck.reopened = (struct stuck_reopened){.round = 0};
+	g->pace.stuck_ms = 0;
+}
+
+void
+jobs_note_reason(struct job *j, const char *reason)
+{
+	snprintf(j->facts.reason, sizeof(j->facts.reason), "%s", reason);
+}
+
+/* What ended while the clock was doubted has ended now that it is believed, as its row says (store_past_dated). */
+void
+jobs_date_ends(struct engine *g, double now)
+{
+	unsigned seen = 0;
+
+	for (struct job *j = g->dated ? NULL : g->jobs; j; j = jobs_next(g, j, &seen))
+		if (!states_job_lives(j->facts.state) && isnan(j->facts.ended_at))
+			j->facts.ended_at = now;
+	g->dated = true;
+}
+
+void
+jobs_replace(struct engine *g, struct job *old, struct job *j)
+{
+	g->report.jobs[old->facts.state]--;
+	jobs_lack_nothing(g, old);
+	jobs_unstuck(g, old);
+	share_order_remove(&g->order, &old->member);
+	standing_close(g->services->registry, old->facts.place);
+	old->facts.place = STANDING_NO_PLACE;
+	old->facts.state = JOB_STOPPED;
+	old->facts.gone = true;
+	g->gone_count++;
+	old->facts.row = (struct store_round){.round = 0};
+	memset(old->facts.model, 0, sizeof(old->facts.model));
+	jobs_drop_states(old);
+	g->report.jobs[j->facts.state]++;
+	jobs_link(g, j);
+	jobs_share_restart(g, j);
 }

@@ -4,7 +4,7 @@
 #include "age.h"
 #include "buf.h"
 #include "clock.h"
-#include "job_struct.h"
+#include "jobs_inside.h"
 #include "json.h"
 #include "rule.h"
 #include "store.h"
@@ -25,13 +25,13 @@ terms_policy(const struct job *j, bool evaluates)
 void
 terms_take(struct engine *g, struct job *j, const struct override_set *o)
 {
-	struct engine_work *w = j->work;
+	struct job_work *w = j->work;
 	const int64_t before = j->member.priority;
 
 	w->overrides = *o;
 	override_terms(&w->terms, &w->spec, o);
-	const struct round_policy policy = terms_policy(j, j->round.policy.once);
-	round_amend(&j->round, &policy);
+	const struct round_policy policy = terms_policy(j, j->facts.round.policy.once);
+	round_amend(&j->facts.round, &policy);
 	j->member.share = w->terms.share;
 	j->member.priority = w->terms.priority;
 	share_order_move(&g->order, &j->member);
@@ -47,9 +47,9 @@ terms_limit(const struct engine *g, const struct job *j)
 	const bool believed = age_now(g->services->age, &now);
 
 	return after_reached(&j->work->terms.stop,
-	    &(struct after_progress){.round = j->row.round,
-		.reports = j->reports + j->round.accepted,
-		.seconds = believed ? now - j->created_at : 0});
+	    &(struct after_progress){.round = j->facts.row.round,
+		.reports = j->facts.reports + j->facts.round.accepted,
+		.seconds = believed ? now - j->facts.created_at : 0});
 }
 
 /* Empty if there is no row. */
@@ -89,7 +89,7 @@ terms_put_stamp(struct store_db *db, const struct job *j)
 	enum err e = json_print(&text, v, false);
 	json_free(v);
 	if (!e)
-		e = store_stamp_put(db, j->id, buf_str(&text));
+		e = store_stamp_put(db, j->facts.id, buf_str(&text));
 	buf_deinit(&text);
 	return e;
 }
@@ -100,7 +100,7 @@ load_stamp(struct store_db *db, struct job *j, struct why *why)
 {
 	char *text = NULL;
 
-	enum err e = store_stamp_get(db, j->id, &text);
+	enum err e = store_stamp_get(db, j->facts.id, &text);
 	if (e)
 		return e == ERR_NOTFOUND ? ERR_OK : e;
 	e = job_stamp_parse(&j->work->stamp, text, strlen(text), why);
@@ -117,7 +117,7 @@ terms_load(struct engine *g, struct store_db *db, struct job *j, struct why *why
 
 	enum err e = load_stamp(db, j, why);
 	if (!e)
-		e = terms_overrides(db, j->id, &o, why);
+		e = terms_overrides(db, j->facts.id, &o, why);
 	if (!e)
 		terms_take(g, j, &o);
 	return e;

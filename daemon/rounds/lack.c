@@ -24,16 +24,18 @@ static void
 fold_later(struct engine *g, struct job *j, const struct why *why)
 {
 	uint64_t pause = ENGINE_RETRY_MS;
+	char reason[STORE_REASON_MAX];
 
-	for (unsigned i = 0; i < j->fold_failures && pause < RETRY_LONGEST_MS; i++)
+	for (unsigned i = 0; i < job_pace(j)->fold_failures && pause < RETRY_LONGEST_MS; i++)
 		pause *= 2;
 	if (pause > RETRY_LONGEST_MS)
 		pause = RETRY_LONGEST_MS;
-	j->fold_failures++;
+	job_pace(j)->fold_failures++;
 	rounds_fold_at(g, j, clock_ms() + pause);
-	snprintf(j->reason, sizeof(j->reason), "the round waits to be folded: %s", why->text);
-	log_event(LOG_LEVEL_ERROR, "round.delayed", LOG_S("job", j->hex),
-	    LOG_U("round", j->row.round), LOG_D("seconds", (double)pause / 1000),
+	snprintf(reason, sizeof(reason), "the round waits to be folded: %s", why->text);
+	jobs_note_reason(j, reason);
+	log_event(LOG_LEVEL_ERROR, "round.delayed", LOG_S("job", job_facts(j)->hex),
+	    LOG_U("round", job_facts(j)->row.round), LOG_D("seconds", (double)pause / 1000),
 	    LOG_S("why", why->text));
 }
 
@@ -41,10 +43,10 @@ fold_later(struct engine *g, struct job *j, const struct why *why)
 static void
 set_aside(struct engine *g, struct job *j, const struct why *why)
 {
-	uint32_t accepted = j->round.accepted;
+	uint32_t accepted = job_facts(j)->round.accepted;
 
-	log_event(LOG_LEVEL_ERROR, "round.failed", LOG_S("job", j->hex),
-	    LOG_U("round", j->row.round), LOG_S("why", why->text));
+	log_event(LOG_LEVEL_ERROR, "round.failed", LOG_S("job", job_facts(j)->hex),
+	    LOG_U("round", job_facts(j)->row.round), LOG_S("why", why->text));
 	rounds_step(g, j, ROUND_PAUSE, 0);
 	rounds_step(g, j, ROUND_BEGIN, accepted);
 	jobs_set_state(g, j, JOB_PAUSED, why->text);
@@ -98,31 +100,33 @@ static void
 begin_lack(struct engine *g, struct job *j, const struct engine_lack *lack, enum err e,
     const struct why *why)
 {
-	uint32_t accepted = j->round.accepted;
-	bool folding = j->round.state == ROUND_FOLDING;
-	char reason[sizeof(j->reason)];
+	uint32_t accepted = job_facts(j)->round.accepted;
+	bool folding = job_facts(j)->round.state == ROUND_FOLDING;
+	char reason[STORE_REASON_MAX];
 
-	log_event(LOG_LEVEL_ERROR, "job.damaged", LOG_S("job", j->hex), LOG_S("name", j->name),
-	    LOG_U("round", j->row.round), LOG_S("why", why->text));
+	log_event(LOG_LEVEL_ERROR, "job.damaged", LOG_S("job", job_facts(j)->hex),
+	    LOG_S("name", job_facts(j)->name), LOG_U("round", job_facts(j)->row.round),
+	    LOG_S("why", why->text));
 	say_lack(reason, lack, e, why);
 	rounds_step(g, j, ROUND_PAUSE, 0);
 	if (folding)
 		rounds_step(g, j, ROUND_BEGIN, accepted);
 	jobs_note_state(g, j, JOB_PAUSED, reason);
 	jobs_lack_is(g, j, lack);
-	j->lack_fault = e;
-	wake_ring(&g->services->wake);
+	job_pace(j)->lack_fault = e;
+	wake_ring(&jobs_services(g)->wake);
 }
 
 /* Lock held. What is being folded finds out by itself. */
 static bool
 starts_from(const struct job *j, const struct engine_lack *lack)
 {
-	if (j->state != JOB_RUNNING || !j->work || j->round.state == ROUND_FOLDING ||
-	    j->round.state == ROUND_ENDED)
+	if (job_facts(j)->state != JOB_RUNNING || !job_facts(j)->work ||
+	    job_facts(j)->round.state == ROUND_FOLDING || job_facts(j)->round.state == ROUND_ENDED)
 		return false;
-	return memcmp(lack->kind == LACKS_MODEL ? j->row.base : j->row.optimizer_state, lack->id,
-		   32) == 0;
+	return memcmp(lack->kind == LACKS_MODEL ? job_facts(j)->row.base
+						: job_facts(j)->row.optimizer_state,
+		   lack->id, 32) == 0;
 }
 
 /* Does a failure tell of the file, not of the moment? */
@@ -140,18 +144,18 @@ rounds_lacks(struct engine *g, const struct engine_lack *lack, enum err e, const
 
 	if (!tells_of_file(e))
 		return;
-	lock_take(&g->lock);
-	for (struct job *j = g->jobs; j; j = jobs_next(g, j, &seen))
+	jobs_lock(g);
+	for (struct job *j = jobs_first(g); j; j = jobs_next(g, j, &seen))
 		if (starts_from(j, lack))
 			begin_lack(g, j, lack, e, why);
-	lock_release(&g->lock);
+	jobs_unlock(g);
 }
 
 void
 rounds_doubt(struct engine *g, const uint8_t model[32])
 {
-	if (g->doubt_count < ENGINE_DOUBTS)
-		memcpy(g->doubts[g->doubt_count++], model, 32);
+	if (jobs_pace(g)->doubt_count < ENGINE_DOUBTS)
+		memcpy(jobs_pace(g)->doubts[jobs_pace(g)->doubt_count++], model, 32);
 }
 
 static enum err
@@ -196,23 +200,23 @@ struct wanted {
 static void
 want(struct wanted *to, const struct job *j, bool waits, const struct engine_lack *lack)
 {
-	memcpy(to->job, j->id, 16);
+	memcpy(to->job, job_facts(j)->id, 16);
 	to->waits = waits;
 	to->lack = *lack;
 }
 
 /* Lock held. At most two of a job. */
 static size_t
-wants_of(const struct job *j, uint64_t now, struct wanted *to)
+wants_of(struct job *j, uint64_t now, struct wanted *to)
 {
 	static const uint8_t none[32];
 	struct engine_lack base = {.kind = LACKS_MODEL}, state = {.kind = LACKS_STATE};
 	size_t n = 0;
 
-	memcpy(base.id, j->row.base, 32);
-	memcpy(state.id, j->row.optimizer_state, 32);
-	if (j->lack.kind && j->lack_ms <= now)
-		want(&to[n++], j, true, &j->lack);
+	memcpy(base.id, job_facts(j)->row.base, 32);
+	memcpy(state.id, job_facts(j)->row.optimizer_state, 32);
+	if (job_facts(j)->lack.kind && job_pace(j)->lack_ms <= now)
+		want(&to[n++], j, true, &job_facts(j)->lack);
 	if (starts_from(j, &base)) {
 		want(&to[n++], j, false, &base);
 		if (memcmp(state.id, none, 32) != 0)
@@ -227,13 +231,13 @@ list_wanted(struct engine *g, size_t *count)
 	uint64_t now = clock_ms();
 
 	*count = 0;
-	lock_take(&g->lock);
-	size_t room = g->job_count;
+	jobs_lock(g);
+	size_t room = jobs_count(g);
 	struct wanted *list = calloc(room + 1, 2 * sizeof(*list));
 	/* No lock is given away: the list has room for these jobs. */
-	for (struct job *j = g->jobs; j && list && room-- > 0; j = j->next)
+	for (struct job *j = jobs_first(g); j && list && room-- > 0; j = jobs_after(j))
 		*count += wants_of(j, now, list + *count);
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	return list;
 }
 
@@ -241,41 +245,16 @@ list_wanted(struct engine *g, size_t *count)
 static void
 note_fault(struct engine *g, struct job *j, enum err e, const struct why *why)
 {
-	char reason[sizeof(j->reason)];
+	char reason[STORE_REASON_MAX];
 
-	if (tells_of_file(e) && j->lack_fault && j->lack_fault != e) {
-		say_lack(reason, &j->lack, e, why);
+	if (tells_of_file(e) && job_pace(j)->lack_fault && job_pace(j)->lack_fault != e) {
+		say_lack(reason, &job_facts(j)->lack, e, why);
 		jobs_note_state(g, j, JOB_PAUSED, reason);
 	}
-	j->lack_fault = tells_of_file(e) ? e : j->lack_fault;
+	job_pace(j)->lack_fault = tells_of_file(e) ? e : job_pace(j)->lack_fault;
 }
 
 /* --- a job that was set aside, once more */
-
-/* Lock held. */
-static void
-replace(struct engine *g, struct job *old, struct job *j)
-{
-	g->report.jobs[old->state]--;
-	jobs_lack_nothing(g, old);
-	jobs_unstuck(g, old);
-	share_order_remove(&g->order, &old->member);
-	standing_close(g->services->registry, old->place);
-	old->place = STANDING_NO_PLACE;
-	old->state = JOB_STOPPED;
-	old->gone = true;
-	g->gone_count++;
-	old->row = (struct store_round){.round = 0};
-	memset(old->model, 0, sizeof(old->model));
-	jobs_drop_states(old);
-	g->report.jobs[j->state]++;
-	jobs_link(g, j);
-	jobs_share_restart(g, j);
-	if (j->round.state == ROUND_IDLE)
-		rounds_begin_open(g, j);
-	log_event(LOG_LEVEL_INFO, "job.mended", LOG_S("job", j->hex), LOG_S("name", j->name),
-	    LOG_U("round", j->row.round));
-}
 
 /* Lock held. True: the job that was loaded is the engine's now. */
 static bool
@@ -283,15 +262,19 @@ take_again(struct engine *g, const uint8_t id[16], struct job *j)
 {
 	struct job *old = jobs_find(g, id);
 
-	if (!old || !old->aside || !states_job_lives(old->state))
+	if (!old || !job_facts(old)->aside || !states_job_lives(job_facts(old)->state))
 		return false;
-	if (!j->aside) {
-		replace(g, old, j);
+	if (!job_facts(j)->aside) {
+		jobs_replace(g, old, j);
+		if (job_facts(j)->round.state == ROUND_IDLE)
+			rounds_begin_open(g, j);
+		log_event(LOG_LEVEL_INFO, "job.mended", LOG_S("job", job_facts(j)->hex),
+		    LOG_S("name", job_facts(j)->name), LOG_U("round", job_facts(j)->row.round));
 		return true;
 	}
 	/* It lacks something else, too. */
-	jobs_lack_is(g, old, &j->lack);
-	memcpy(old->reason, j->reason, sizeof(old->reason));
+	jobs_lack_is(g, old, &job_facts(j)->lack);
+	jobs_note_reason(old, job_facts(j)->reason);
 	return false;
 }
 
@@ -303,42 +286,43 @@ load_again(struct engine *g, const uint8_t id[16])
 
 	if (jobs_load_one(g, id, &j))
 		return;
-	lock_take(&g->lock);
+	jobs_lock(g);
 	bool taken = take_again(g, id, j);
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	if (!taken)
 		job_free(j);
 	else
-		wake_ring(&g->services->wake);
+		wake_ring(&jobs_services(g)->wake);
 }
 
 /* The file is back (ERR_OK), or is not. */
 static void
 end_lack(struct engine *g, const struct wanted *w, enum err e, const struct why *why)
 {
-	lock_take(&g->lock);
+	jobs_lock(g);
 	struct job *j = jobs_find(g, w->job);
-	bool again = false, same = j && memcmp(&j->lack, &w->lack, sizeof(w->lack)) == 0;
+	bool again = false, same = j && memcmp(&job_facts(j)->lack, &w->lack, sizeof(w->lack)) == 0;
 	if (same && e) {
-		uint64_t pause = LACK_FIRST_MS << (j->lack_looks < 5 ? j->lack_looks : 5);
+		uint64_t pause = LACK_FIRST_MS
+		    << (job_pace(j)->lack_looks < 5 ? job_pace(j)->lack_looks : 5);
 		/* One that is gone, or was judged, costs nothing to look for. */
-		j->lack_looks += w->lack.kind == LACKS_DELTA || e == ERR_IO;
-		j->lack_ms = clock_ms() + pause;
+		job_pace(j)->lack_looks += w->lack.kind == LACKS_DELTA || e == ERR_IO;
+		job_pace(j)->lack_ms = clock_ms() + pause;
 		note_fault(g, j, e, why);
-	} else if (same && j->aside) {
+	} else if (same && job_facts(j)->aside) {
 		again = true;
 	} else if (same) {
-		log_event(LOG_LEVEL_INFO, "job.mended", LOG_S("job", j->hex),
-		    LOG_S("name", j->name), LOG_U("round", j->row.round));
+		log_event(LOG_LEVEL_INFO, "job.mended", LOG_S("job", job_facts(j)->hex),
+		    LOG_S("name", job_facts(j)->name), LOG_U("round", job_facts(j)->row.round));
 		jobs_lack_nothing(g, j);
 		jobs_note_state(g, j, JOB_RUNNING, "");
 		rounds_step(g, j, ROUND_RESUME, 0);
 	}
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	if (again)
 		load_again(g, w->job);
 	else if (same && !e)
-		wake_ring(&g->services->wake);
+		wake_ring(&jobs_services(g)->wake);
 }
 
 /* Each device's word costs a hash at most, and one in five minutes. */
@@ -347,16 +331,16 @@ look_at_doubts(struct engine *g)
 {
 	uint8_t doubts[ENGINE_DOUBTS][32];
 
-	lock_take(&g->lock);
-	size_t count = g->doubt_count;
-	memcpy(doubts, g->doubts, sizeof(doubts));
-	g->doubt_count = 0;
-	lock_release(&g->lock);
+	jobs_lock(g);
+	size_t count = jobs_pace(g)->doubt_count;
+	memcpy(doubts, jobs_pace(g)->doubts, sizeof(doubts));
+	jobs_pace(g)->doubt_count = 0;
+	jobs_unlock(g);
 	for (size_t i = 0; i < count; i++) {
 		struct engine_lack lack = {.kind = LACKS_MODEL};
 		struct why why = {""};
 		memcpy(lack.id, doubts[i], 32);
-		enum err e = models_doubt(g->services->models, lack.id, &why);
+		enum err e = models_doubt(jobs_services(g)->models, lack.id, &why);
 		rounds_lacks(g, &lack, e, &why);
 	}
 }
@@ -364,9 +348,9 @@ look_at_doubts(struct engine *g)
 static bool
 is_stopping(struct engine *g)
 {
-	lock_take(&g->lock);
-	bool stopping = g->stopping;
-	lock_release(&g->lock);
+	jobs_lock(g);
+	bool stopping = jobs_pace(g)->stopping;
+	jobs_unlock(g);
 	return stopping;
 }
 
@@ -381,30 +365,30 @@ look_after(void *arg)
 	struct wanted *list = list_wanted(g, &count);
 	for (size_t i = 0; i < count && !is_stopping(g); i++) {
 		struct why why = {""};
-		enum err e = look_at_file(g->services, &list[i].lack, &why);
+		enum err e = look_at_file(jobs_services(g), &list[i].lack, &why);
 		if (list[i].waits)
 			end_lack(g, &list[i], e, &why);
 		else if (e)
 			rounds_lacks(g, &list[i].lack, e, &why);
 	}
 	free(list);
-	lock_take(&g->lock);
-	g->looking = false;
-	lock_release(&g->lock);
+	jobs_lock(g);
+	jobs_pace(g)->looking = false;
+	jobs_unlock(g);
 }
 
 void
 rounds_look_after(struct engine *g)
 {
-	lock_take(&g->lock);
-	bool begin = g->started && !g->stopping && !g->looking;
-	g->looking |= begin;
-	lock_release(&g->lock);
-	if (!begin || worker_submit(g->services->pool, look_after, g) == ERR_OK)
+	jobs_lock(g);
+	bool begin = jobs_pace(g)->started && !jobs_pace(g)->stopping && !jobs_pace(g)->looking;
+	jobs_pace(g)->looking |= begin;
+	jobs_unlock(g);
+	if (!begin || worker_submit(jobs_services(g)->pool, look_after, g) == ERR_OK)
 		return;
-	lock_take(&g->lock);
-	g->looking = false;
-	lock_release(&g->lock);
+	jobs_lock(g);
+	jobs_pace(g)->looking = false;
+	jobs_unlock(g);
 }
 
 void
@@ -416,13 +400,14 @@ rounds_fold_failed(struct engine *g, const struct engine_fold *f, const struct e
 	bool passes = health_passes(e) && !(lack->kind && tells_of_file(e));
 
 	if (passes)
-		health_note(g->services->health, e, j->model_bytes, why->text);
-	lock_take(&g->lock);
-	if (j->round.state == ROUND_FOLDING && passes)
+		health_note(jobs_services(g)->health, e, job_facts(j)->model_bytes, why->text);
+	jobs_lock(g);
+	if (job_facts(j)->round.state == ROUND_FOLDING && passes)
 		fold_later(g, j, why);
-	else if (j->round.state == ROUND_FOLDING && lack->kind && j->state == JOB_RUNNING)
+	else if (job_facts(j)->round.state == ROUND_FOLDING && lack->kind &&
+	    job_facts(j)->state == JOB_RUNNING)
 		begin_lack(g, j, lack, e, why);
-	else if (j->round.state == ROUND_FOLDING)
+	else if (job_facts(j)->round.state == ROUND_FOLDING)
 		set_aside(g, j, why);
-	lock_release(&g->lock);
+	jobs_unlock(g);
 }

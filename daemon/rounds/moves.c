@@ -2,7 +2,9 @@
 
 #include "clock.h"
 #include "health.h"
+#include "job_needs.h"
 #include "log.h"
+#include "report.h"
 #include "rounds_inside.h"
 
 /* Whether jobs move. */
@@ -22,32 +24,33 @@ struct stuck_look {
 
 /* Lock held. */
 static struct stuck_facts
-facts_of(struct engine *g, const struct job *j, const struct stuck_look *l)
+facts_of(struct engine *g, struct job *j, const struct stuck_look *l)
 {
-	const struct engine_work *w = j->work;
-	const struct round *r = &j->round;
+	const struct job_work *w = job_facts(j)->work;
+	const struct round *r = &job_facts(j)->round;
 
-	return (struct stuck_facts){.state = j->state,
-	    .reason = j->reason,
+	return (struct stuck_facts){.state = job_facts(j)->state,
+	    .reason = job_facts(j)->reason,
 	    .by_hand = jobs_paused_by_hand(j),
-	    .aside = r->state == ROUND_ENDED || j->lack.kind != LACKS_NOTHING,
+	    .aside = r->state == ROUND_ENDED || job_facts(j)->lack.kind != LACKS_NOTHING,
 	    .unready = l->health.reason,
 	    .detail = l->health.detail,
 	    .evaluates = job_evaluates(j),
 	    .evaluation = w->unmeasured,
-	    .fold_failures = r->state == ROUND_FOLDING ? j->fold_failures : 0,
+	    .fold_failures = r->state == ROUND_FOLDING ? job_pace(j)->fold_failures : 0,
 	    .is_open = r->state == ROUND_GATHER || r->state == ROUND_OPEN,
-	    .round = j->row.round,
+	    .round = job_facts(j)->row.round,
 	    .quorum = r->policy.quorum,
 	    .per_device = r->policy.buffered ? w->spec.round.per_device : 1,
 	    .accepted = r->accepted + r->committing,
 	    .out = round_out(r),
 	    .deadline_s = (double)r->policy.deadline_ms / 1000,
-	    .reopened = &w->reopened,
-	    .standing = standing_get(g->services->registry, j->place),
-	    .elsewhere = g->tasks_out > round_out(r) ? g->tasks_out - round_out(r) : 0,
-	    .knows_reach = w->reach_ms > 0,
-	    .reach = w->reach};
+	    .reopened = &w->stuck.reopened,
+	    .standing = standing_get(jobs_services(g)->registry, job_facts(j)->place),
+	    .elsewhere =
+		jobs_pace(g)->tasks_out > round_out(r) ? jobs_pace(g)->tasks_out - round_out(r) : 0,
+	    .knows_reach = w->stuck.reach_ms > 0,
+	    .reach = w->stuck.reach};
 }
 
 /* Lock held, and given away: the job is in use. */
@@ -57,35 +60,33 @@ look_whom(struct engine *g, struct job *j, struct stuck_look *l)
 	struct engine_reach reach;
 
 	l->wanted++;
-	if (l->left == 0 || (j->work->reach_ms > l->reach_ms && j->work->reach_ms > 0))
+	if (l->left == 0 || (job_stuck(j)->reach_ms > l->reach_ms && job_stuck(j)->reach_ms > 0))
 		return;
 	l->left--;
-	j->readers++;
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	jobs_reach(g, j, &reach);
-	lock_take(&g->lock);
-	j->readers--;
-	j->work->reach = (struct stuck_reach){reach.devices, reach.lately, reach.suspended};
-	j->work->reach_ms = l->now_ms > 0 ? l->now_ms : 1;
+	jobs_lock(g);
+	job_stuck(j)->reach = (struct stuck_reach){reach.devices, reach.lately, reach.suspended};
+	job_stuck(j)->reach_ms = l->now_ms > 0 ? l->now_ms : 1;
 }
 
 static void
 say_stuck(struct engine *g, struct job *j, enum stuck_kind was)
 {
-	const struct stuck *s = &j->work->stuck.said;
+	const struct stuck *s = &job_stuck(j)->watch.said;
 
 	if (was)
-		g->stuck[was]--;
+		jobs_pace(g)->stuck[was]--;
 	if (s->kind)
-		g->stuck[s->kind]++;
-	j->work->stuck.since = clock_wall();
+		jobs_pace(g)->stuck[s->kind]++;
+	job_stuck(j)->watch.since = clock_wall();
 	if (s->kind)
-		log_event(LOG_LEVEL_WARN, "job.stuck", LOG_S("job", j->hex), LOG_S("name", j->name),
-		    LOG_S("kind", stuck_name(s->kind)), LOG_S("why", s->reason),
-		    LOG_S("advice", stuck_advice(s->kind)));
+		log_event(LOG_LEVEL_WARN, "job.stuck", LOG_S("job", job_facts(j)->hex),
+		    LOG_S("name", job_facts(j)->name), LOG_S("kind", stuck_name(s->kind)),
+		    LOG_S("why", s->reason), LOG_S("advice", stuck_advice(s->kind)));
 	else
-		log_event(LOG_LEVEL_INFO, "job.moves", LOG_S("job", j->hex), LOG_S("name", j->name),
-		    LOG_S("was", stuck_name(was)));
+		log_event(LOG_LEVEL_INFO, "job.moves", LOG_S("job", job_facts(j)->hex),
+		    LOG_S("name", job_facts(j)->name), LOG_S("was", stuck_name(was)));
 }
 
 /* Lock held, and given away now and then: the job is in use. */
@@ -98,23 +99,26 @@ look_stuck(struct engine *g, struct job *j, struct stuck_look *l)
 		look_whom(g, j, l);
 		f = facts_of(g, j, l);
 	} else {
-		j->work->reach_ms = 0;
+		job_stuck(j)->reach_ms = 0;
 	}
-	const enum stuck_kind was = j->work->stuck.said.kind;
-	if (states_job_lives(j->state) && stuck_watch_step(&j->work->stuck, &f, l->now_ms))
+	const enum stuck_kind was = job_stuck(j)->watch.said.kind;
+	if (states_job_lives(job_facts(j)->state) &&
+	    stuck_watch_step(&job_stuck(j)->watch, &f, l->now_ms))
 		say_stuck(g, j, was);
 }
 
 void
 rounds_note_reopened(struct job *j)
 {
-	struct engine_work *w = j->work;
+	struct job_stuck *w = job_stuck(j);
+	size_t count;
+	const struct invite *items = roster_items(j, &count);
 	uint32_t tasks[STUCK_KINDS] = {0};
 
 	w->silent_count = 0;
-	w->silent_round = j->row.round;
-	for (size_t i = 0; i < j->invite_count; i++) {
-		const struct invite *v = &j->invites[i];
+	w->silent_round = job_facts(j)->row.round;
+	for (size_t i = 0; i < count; i++) {
+		const struct invite *v = &items[i];
 		const bool given_back = v->state == INVITE_ABORTED || v->state == INVITE_STOPPED;
 		if (given_back)
 			tasks[stuck_of_abort(v->gave_up)]++;
@@ -124,7 +128,7 @@ rounds_note_reopened(struct job *j)
 		if (w->silent_count < ENGINE_DEVICES_SHOWN)
 			memcpy(w->silent[w->silent_count++], v->device, 32);
 	}
-	stuck_reopen(&w->reopened, j->row.round, j->round.accepted, tasks);
+	stuck_reopen(&w->reopened, job_facts(j)->row.round, job_facts(j)->round.accepted, tasks);
 }
 
 void
@@ -134,36 +138,35 @@ rounds_look_stuck(struct engine *g, uint64_t now_ms)
 	struct share_walk walk = {.seen = 0};
 	struct job *j;
 
-	lock_take(&g->lock);
-	if (now_ms < g->stuck_ms) {
-		lock_release(&g->lock);
+	jobs_lock(g);
+	if (now_ms < jobs_pace(g)->stuck_ms) {
+		jobs_unlock(g);
 		return;
 	}
-	uint64_t age = g->reach_wanted * LOOK_MS / REACHES;
+	uint64_t age = jobs_pace(g)->reach_wanted * LOOK_MS / REACHES;
 	age = age > REACH_MS ? age : REACH_MS;
 	l.reach_ms = now_ms > age ? now_ms - age : 0;
-	if (health_reason(g->services->health))
-		health_report(g->services->health, &l.health);
-	g->stuck_ms = now_ms + LOOK_MS;
+	if (health_reason(jobs_services(g)->health))
+		health_report(jobs_services(g)->health, &l.health);
+	jobs_pace(g)->stuck_ms = now_ms + LOOK_MS;
 	/* One that is passed over, or seen twice, is seen again in a second. */
 	while ((j = jobs_share_next(g, &walk))) {
-		if (!j->work)
+		if (!job_facts(j)->work)
 			continue;
-		j->users++;
-		l.tasks += j->state == JOB_RUNNING ? round_out(&j->round) : 0;
+		jobs_read_begin(j);
+		l.tasks += job_facts(j)->state == JOB_RUNNING ? round_out(&job_facts(j)->round) : 0;
 		look_stuck(g, j, &l);
-		j->users--;
-		jobs_shrink(g, j);
+		jobs_read_end(g, j);
 	}
-	g->reach_wanted = l.wanted;
-	g->tasks_out = l.tasks;
-	lock_release(&g->lock);
+	jobs_pace(g)->reach_wanted = l.wanted;
+	jobs_pace(g)->tasks_out = l.tasks;
+	jobs_unlock(g);
 }
 
 void
 rounds_stuck(struct engine *g, uint64_t out[STUCK_KINDS])
 {
-	lock_take(&g->lock);
-	memcpy(out, g->stuck, sizeof(g->stuck));
-	lock_release(&g->lock);
+	jobs_lock(g);
+	memcpy(out, jobs_pace(g)->stuck, sizeof(jobs_pace(g)->stuck));
+	jobs_unlock(g);
 }

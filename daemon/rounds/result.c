@@ -3,21 +3,17 @@
 #include <string.h>
 
 #include "fault.h"
+#include "histogram.h"
+#include "job_needs.h"
 #include "log.h"
 #include "models.h"
+#include "report.h"
 #include "rounds_inside.h"
 #include "schedule_rows.h"
 #include "services.h"
 #include "wake.h"
 
 /* What follows a round that was folded: planned with it, and taken over after the commit. */
-
-static void
-log_guard(const struct engine_fold *f, const struct engine_outcome *o)
-{
-	log_event(LOG_LEVEL_WARN, "guard", LOG_S("job", f->job_hex), LOG_U("round", o->row.round),
-	    LOG_S("why", o->turn.reason));
-}
 
 /* The base is another file than the one just written, and must still be good: a person is told now, not the devices later. */
 static enum err
@@ -99,23 +95,12 @@ guard_plan(const struct services *s, const struct engine_fold *f, struct engine_
 	return find_base(s, o, why);
 }
 
-static void
-guard_apply(struct job *j, const struct engine_fold *f, const struct engine_outcome *o)
-{
-	j->work->schedule = o->schedule;
-	j->best = o->best;
-	if (f->spec->guard.on && o->row.evaluate.known && o->row.state != OUTCOME_EVALUATED)
-		j->metric_round = o->schedule.metric_round;
-	if (o->turn.verdict >= GUARD_STOP)
-		log_guard(f, o);
-}
-
 static bool
 has_evaluators(struct engine *g, const struct job *j)
 {
-	lock_take(&g->lock);
+	jobs_lock(g);
 	bool has = roster_evaluates(j);
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	return has;
 }
 
@@ -165,7 +150,7 @@ rounds_plan(
 	    .own = o->row.eval_own,
 	    .turn = &o->turn};
 
-	enum err e = guard_plan(g->services, f, o, why);
+	enum err e = guard_plan(jobs_services(g), f, o, why);
 	if (e)
 		return e;
 	after_decide(&o->after, f->spec, &ended);
@@ -201,59 +186,17 @@ count_round(struct engine_report *r, const struct engine_outcome *o)
 	histogram_add(&r->fold_seconds, o->fold_seconds);
 }
 
-/* What the round has made. Lock held. */
-static void
-take_result(
-    struct engine *g, struct job *j, const struct engine_fold *f, const struct engine_outcome *o)
-{
-	bool evaluated = o->row.state == OUTCOME_EVALUATED;
-
-	memcpy(j->model, o->turn.base, 32);
-	if (!evaluated)
-		j->model_bytes = o->next_bytes;
-	if (o->difference_bytes > 0)
-		jobs_difference_add(j, o->row.base, o->row.model, o->difference_bytes);
-	j->rounds_committed = o->row.round - evaluated;
-	if (o->row.evaluate.known) {
-		j->metric = o->row.evaluate;
-		bool base = f->spec->recipe.evaluate_by == EVALUATE_DEVICES;
-		j->metric_round =
-		    (base && o->row.measured > 0 ? o->row.measured : o->row.round) - base;
-	}
-	if (o->row.evaluate.known || o->unmeasured[0])
-		memcpy(j->work->unmeasured, o->unmeasured, sizeof(j->work->unmeasured));
-	if (o->row.measured > 0)
-		j->measured = o->row.measured;
-	guard_apply(j, f, o);
-	j->bytes_up = j->bytes_down = 0;
-	if (j->fold_failures > 0 && j->state == JOB_RUNNING)
-		j->reason[0] = '\0';
-	j->fold_failures = 0;
-	if (o->row.state == OUTCOME_COMMITTED) {
-		jobs_variate_count(j, o->row.round);
-		j->reports += o->row.reports;
-	}
-	if (j->round.policy.buffered)
-		jobs_late_turn(j);
-	else {
-		jobs_share_end_all(g, j);
-		j->invite_count = 0;
-	}
-	j->candidate_count = 0;
-	j->loaded = 0;
-}
-
 /* A stop has ended its rounds for good. Lock held. */
 static void
 begin_evaluation(struct engine *g, struct job *j)
 {
 	const struct round_policy policy = terms_policy(j, true);
 
-	if (j->round.state == ROUND_ENDED)
+	if (job_facts(j)->round.state == ROUND_ENDED)
 		return;
 	FAULT("round.evaluation");
-	j->invite_count = 0;
-	round_init(&j->round, &policy, 0);
+	roster_clear(j);
+	round_init(job_round(j), &policy, 0);
 	rounds_begin_open(g, j);
 }
 
@@ -263,11 +206,10 @@ go_on(struct engine *g, struct job *j, const struct engine_outcome *o)
 {
 	bool failed = o->row.state == OUTCOME_FAILED;
 	unsigned act = rounds_step(g, j, failed ? ROUND_NOT_FINITE : ROUND_FOLDED, 0);
-	bool over = j->state == JOB_STOPPED;
+	bool over = job_facts(j)->state == JOB_STOPPED;
 
 	if (o->after.begin_next || o->after.begin_evaluation) {
-		j->row = o->next;
-		jobs_late_open(j, o->row.model);
+		jobs_open_next(j, &o->next, o->row.model);
 	}
 	/* The commit has written it already. */
 	if (o->after.job_state && !over)
@@ -288,21 +230,21 @@ void
 rounds_folded(struct engine *g, const struct engine_fold *f, const struct engine_outcome *o)
 {
 	log_round(f, o);
-	lock_take(&g->lock);
-	count_round(&g->report, o);
-	take_result(g, f->job, f, o);
+	jobs_lock(g);
+	count_round(jobs_counts(g), o);
+	jobs_take_result(g, f->job, f, o);
 	FAULT("fold.told");
 	go_on(g, f->job, o);
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	FAULT("round.next");
-	wake_ring(&g->services->wake);
+	wake_ring(&jobs_services(g)->wake);
 }
 
 void
 rounds_forget_later(struct engine *g)
 {
-	if (g->started && !g->stopping)
-		(void)!g->fold(g->folder, &(struct engine_fold){.job = NULL});
+	if (jobs_pace(g)->started && !jobs_pace(g)->stopping)
+		(void)!jobs_pace(g)->fold(jobs_pace(g)->folder, &(struct engine_fold){.job = NULL});
 }
 
 bool
@@ -311,13 +253,13 @@ rounds_forgotten_state(struct engine *g, uint8_t hash[32])
 	bool found = false;
 	unsigned seen = 0;
 
-	lock_take(&g->lock);
-	for (struct job *j = g->jobs; j && !found; j = jobs_next(g, j, &seen)) {
-		if (states_job_lives(j->state))
+	jobs_lock(g);
+	for (struct job *j = jobs_first(g); j && !found; j = jobs_next(g, j, &seen)) {
+		if (states_job_lives(job_facts(j)->state))
 			continue;
 		found = jobs_take_state(j, hash);
 		jobs_shrink(g, j);
 	}
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	return found;
 }

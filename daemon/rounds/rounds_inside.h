@@ -1,7 +1,7 @@
 #ifndef ROUNDS_INSIDE_H
 #define ROUNDS_INSIDE_H
 #include "drive.h"
-#include "job_struct.h"
+#include "job_facts.h"
 
 #define ENGINE_RETRY_MS 1000 /* until a fold that failed is tried again, the first time */
 /* The round is folded again then, if it still waits for it. Lock held. */

@@ -1,7 +1,9 @@
 #include <string.h>
 
 #include "clock.h"
+#include "job_needs.h"
 #include "log.h"
+#include "report.h"
 #include "rounds_inside.h"
 #include "spent.h"
 #include "wake.h"
@@ -12,34 +14,34 @@
 static void
 start_fold(struct engine *g, struct job *j)
 {
-	const struct round_close close = round_close(&j->round);
+	const struct round_close close = round_close(&job_facts(j)->round);
 	struct engine_fold f = {.job = j,
-	    .spec = &j->work->spec,
-	    .table = &j->work->table,
-	    .cost = j->work->cost,
-	    .row = j->row};
+	    .spec = &job_facts(j)->work->spec,
+	    .table = &job_facts(j)->work->table,
+	    .cost = job_facts(j)->work->cost,
+	    .row = job_facts(j)->row};
 
-	memcpy(f.job_id, j->id, 16);
-	memcpy(f.owner, j->owner, sizeof(f.owner));
-	memcpy(f.job_hex, j->hex, sizeof(f.job_hex));
+	memcpy(f.job_id, job_facts(j)->id, 16);
+	memcpy(f.owner, job_facts(j)->owner, sizeof(f.owner));
+	memcpy(f.job_hex, job_facts(j)->hex, sizeof(f.job_hex));
 	f.row.invited = close.invited;
 	f.row.aborted = close.aborted;
 	f.row.reopened = close.reopened;
-	f.bytes_down = j->bytes_down;
+	f.bytes_down = job_facts(j)->bytes_down;
 	f.limit = terms_limit(g, j);
-	f.stamp = j->work->stamp;
-	f.overrides = j->work->overrides;
-	f.evaluate_deadline_s = j->work->terms.evaluate_deadline_s;
-	f.row.goal = j->work->terms.round.goal;
-	f.quorum = j->work->terms.round.quorum;
+	f.stamp = job_facts(j)->work->stamp;
+	f.overrides = job_facts(j)->work->overrides;
+	f.evaluate_deadline_s = job_facts(j)->work->terms.evaluate_deadline_s;
+	f.row.goal = job_facts(j)->work->terms.round.goal;
+	f.quorum = job_facts(j)->work->terms.round.quorum;
 	f.no_numbers = close.no_numbers;
 	f.lacks = close.lacks;
-	f.schedule = j->work->schedule;
-	f.best = j->best;
-	f.measured = j->measured;
-	j->folds++;
-	if (g->fold(g->folder, &f)) {
-		j->folds--;
+	f.schedule = job_facts(j)->work->schedule;
+	f.best = job_facts(j)->best;
+	f.measured = job_facts(j)->measured;
+	job_pace(j)->folds++;
+	if (jobs_pace(g)->fold(jobs_pace(g)->folder, &f)) {
+		job_pace(j)->folds--;
 		rounds_fold_at(g, j, clock_ms() + ENGINE_RETRY_MS); /* no memory */
 	}
 }
@@ -48,39 +50,34 @@ start_fold(struct engine *g, struct job *j)
 static void
 reopen(struct engine *g, struct job *j)
 {
-	size_t kept = 0;
-
 	rounds_note_reopened(j);
-	if (spent_log(g->services, j->owner, 0))
-		log_event(LOG_LEVEL_WARN, "round.reopened", LOG_S("job", j->hex),
-		    LOG_U("round", j->row.round), LOG_U("reports", j->round.accepted),
-		    LOG_U("quorum", j->round.policy.quorum),
+	if (spent_log(jobs_services(g), job_facts(j)->owner, 0))
+		log_event(LOG_LEVEL_WARN, "round.reopened", LOG_S("job", job_facts(j)->hex),
+		    LOG_U("round", job_facts(j)->row.round),
+		    LOG_U("reports", job_facts(j)->round.accepted),
+		    LOG_U("quorum", job_facts(j)->round.policy.quorum),
 		    LOG_S("why", "too few reports before the deadline"));
 	jobs_share_end_all(g, j);
-	for (size_t i = 0; i < j->invite_count; i++)
-		if (j->invites[i].state == INVITE_ACCEPTED)
-			j->invites[kept++] = j->invites[i];
-	j->invite_count = kept;
-	j->candidate_count = 0;
-	g->report.rounds_reopened_total++;
-	wake_ring(&g->services->wake);
+	roster_keep_accepted(j);
+	jobs_counts(g)->rounds_reopened_total++;
+	wake_ring(&jobs_services(g)->wake);
 }
 
 static void
 look_at(struct engine *g, uint64_t ms)
 {
-	if (ms < g->look_ms)
-		g->look_ms = ms;
+	if (ms < jobs_pace(g)->look_ms)
+		jobs_pace(g)->look_ms = ms;
 }
 
 static unsigned
 step(struct engine *g, struct job *j, enum round_event event, uint32_t arg)
 {
-	unsigned actions = round_step(&j->round, event, arg, clock_ms());
+	unsigned actions = round_step(job_round(j), event, arg, clock_ms());
 
-	look_at(g, round_next_ms(&j->round));
+	look_at(g, round_next_ms(&job_facts(j)->round));
 	/* While stopping, the folder may be gone: the round is folded after the restart. */
-	if ((actions & ROUND_DO_FOLD) && !g->stopping)
+	if ((actions & ROUND_DO_FOLD) && !jobs_pace(g)->stopping)
 		start_fold(g, j);
 	if (actions & ROUND_DO_REOPEN)
 		reopen(g, j);
@@ -95,7 +92,7 @@ rounds_step(struct engine *g, struct job *j, enum round_event event, uint32_t ar
 
 	if (actions & ROUND_DO_DRAW) {
 		(void)step(g, j, ROUND_DRAWN, roster_draw(j));
-		wake_ring(&g->services->wake);
+		wake_ring(&jobs_services(g)->wake);
 	}
 	return actions;
 }
@@ -103,42 +100,42 @@ rounds_step(struct engine *g, struct job *j, enum round_event event, uint32_t ar
 void
 rounds_fold_end(struct engine *g, const struct engine_fold *f)
 {
-	lock_take(&g->lock);
-	f->job->folds--;
+	jobs_lock(g);
+	job_pace(f->job)->folds--;
 	jobs_shrink(g, f->job);
-	lock_release(&g->lock);
+	jobs_unlock(g);
 }
 
 unsigned
 rounds_foresee(struct engine *g, const struct job *j, enum round_event event)
 {
-	lock_take(&g->lock);
-	struct round copy = j->round;
-	lock_release(&g->lock);
+	jobs_lock(g);
+	struct round copy = job_facts(j)->round;
+	jobs_unlock(g);
 	return round_step(&copy, event, 0, clock_ms());
 }
 
 void
 rounds_fold_at(struct engine *g, struct job *j, uint64_t ms)
 {
-	j->fold_retry_ms = ms;
+	job_pace(j)->fold_retry_ms = ms;
 	look_at(g, ms);
 }
 
 static void
 expire_at(struct engine *g, struct job *j, uint64_t ms)
 {
-	j->expiry_ms = ms;
+	job_pace(j)->expiry_ms = ms;
 	look_at(g, ms);
 }
 
 static bool
 retry_due(struct job *j, uint64_t now_ms)
 {
-	if (j->fold_retry_ms == 0 || j->fold_retry_ms > now_ms)
+	if (job_pace(j)->fold_retry_ms == 0 || job_pace(j)->fold_retry_ms > now_ms)
 		return false;
-	j->fold_retry_ms = 0;
-	return j->round.state == ROUND_FOLDING;
+	job_pace(j)->fold_retry_ms = 0;
+	return job_facts(j)->round.state == ROUND_FOLDING;
 }
 
 static void
@@ -146,9 +143,11 @@ expire(struct engine *g, struct job *j, uint64_t now_ms)
 {
 	uint64_t next = UINT64_MAX;
 	uint64_t freed = 0;
+	size_t count;
+	struct invite *items = roster_items(j, &count);
 
-	for (size_t i = 0; i < j->invite_count; i++) {
-		struct invite *v = &j->invites[i];
+	for (size_t i = 0; i < count; i++) {
+		struct invite *v = &items[i];
 		if (v->state != INVITE_OUT)
 			continue;
 		if (v->until_ms > now_ms) {
@@ -163,8 +162,9 @@ expire(struct engine *g, struct job *j, uint64_t now_ms)
 	expire_at(g, j, next);
 	if (freed == 0)
 		return;
-	log_event(LOG_LEVEL_INFO, "tasks.expired", LOG_S("job", j->hex), LOG_U("tasks", freed));
-	wake_ring(&g->services->wake);
+	log_event(LOG_LEVEL_INFO, "tasks.expired", LOG_S("job", job_facts(j)->hex),
+	    LOG_U("tasks", freed));
+	wake_ring(&jobs_services(g)->wake);
 }
 
 /* Lock held. */
@@ -173,18 +173,19 @@ look(struct engine *g, uint64_t now)
 {
 	unsigned seen = 0;
 
-	g->look_ms = UINT64_MAX;
-	for (struct job *j = g->jobs; j && !g->stopping; j = jobs_next(g, j, &seen)) {
-		if (round_next_ms(&j->round) <= now)
+	jobs_pace(g)->look_ms = UINT64_MAX;
+	for (struct job *j = jobs_first(g); j && !jobs_pace(g)->stopping;
+	     j = jobs_next(g, j, &seen)) {
+		if (round_next_ms(&job_facts(j)->round) <= now)
 			rounds_step(g, j, ROUND_TICK, 0);
 		if (retry_due(j, now))
 			start_fold(g, j);
-		if (j->expiry_ms <= now)
+		if (job_pace(j)->expiry_ms <= now)
 			expire(g, j, now);
-		look_at(g, j->expiry_ms);
-		look_at(g, round_next_ms(&j->round));
-		if (j->fold_retry_ms > 0)
-			look_at(g, j->fold_retry_ms);
+		look_at(g, job_pace(j)->expiry_ms);
+		look_at(g, round_next_ms(&job_facts(j)->round));
+		if (job_pace(j)->fold_retry_ms > 0)
+			look_at(g, job_pace(j)->fold_retry_ms);
 	}
 }
 
@@ -193,13 +194,12 @@ rounds_tick(struct engine *g)
 {
 	uint64_t now = clock_ms();
 
-	lock_take(&g->lock);
-	if (g->started && !g->stopping && g->look_ms <= now)
+	jobs_lock(g);
+	if (jobs_pace(g)->started && !jobs_pace(g)->stopping && jobs_pace(g)->look_ms <= now)
 		look(g, now);
-	if (g->gone_count > 0)
-		jobs_drop_gone(g);
-	bool runs = g->started && !g->stopping;
-	lock_release(&g->lock);
+	jobs_drop_gone(g);
+	bool runs = jobs_pace(g)->started && !jobs_pace(g)->stopping;
+	jobs_unlock(g);
 	if (runs)
 		rounds_look_stuck(g, now);
 }
@@ -209,16 +209,16 @@ rounds_tick(struct engine *g)
 void
 rounds_begin_open(struct engine *g, struct job *j)
 {
-	if (j->state == JOB_PAUSED)
+	if (job_facts(j)->state == JOB_PAUSED)
 		rounds_step(g, j, ROUND_PAUSE, 0);
-	rounds_step(g, j, ROUND_BEGIN, j->loaded);
-	if (j->early > 0)
-		rounds_step(g, j, ROUND_EARLY, j->early);
-	if (j->out > 0) {
-		rounds_step(g, j, ROUND_OUT, j->out);
-		expire_at(g, j, j->expiry_ms);
+	rounds_step(g, j, ROUND_BEGIN, job_pace(j)->loaded);
+	if (job_pace(j)->early > 0)
+		rounds_step(g, j, ROUND_EARLY, job_pace(j)->early);
+	if (job_pace(j)->out > 0) {
+		rounds_step(g, j, ROUND_OUT, job_pace(j)->out);
+		expire_at(g, j, job_pace(j)->expiry_ms);
 	}
-	j->early = j->out = 0;
+	job_pace(j)->early = job_pace(j)->out = 0;
 }
 
 void
@@ -227,24 +227,24 @@ rounds_start(
 {
 	unsigned seen = 0;
 
-	lock_take(&g->lock);
-	g->fold = fold;
-	g->folder = folder;
-	g->started = true;
-	for (struct job *j = g->jobs; j; j = jobs_next(g, j, &seen)) {
+	jobs_lock(g);
+	jobs_pace(g)->fold = fold;
+	jobs_pace(g)->folder = folder;
+	jobs_pace(g)->started = true;
+	for (struct job *j = jobs_first(g); j; j = jobs_next(g, j, &seen)) {
 		jobs_share_restart(g, j);
-		if (j->round.state == ROUND_IDLE)
+		if (job_facts(j)->round.state == ROUND_IDLE)
 			rounds_begin_open(g, j);
 	}
-	lock_release(&g->lock);
+	jobs_unlock(g);
 }
 
 void
 rounds_stop(struct engine *g)
 {
-	lock_take(&g->lock);
-	g->stopping = true;
-	lock_release(&g->lock);
+	jobs_lock(g);
+	jobs_pace(g)->stopping = true;
+	jobs_unlock(g);
 }
 
 void
@@ -252,21 +252,21 @@ rounds_retry(struct engine *g)
 {
 	unsigned seen = 0;
 
-	lock_take(&g->lock);
-	for (struct job *j = g->jobs; j; j = jobs_next(g, j, &seen))
-		if (j->fold_retry_ms > 0)
+	jobs_lock(g);
+	for (struct job *j = jobs_first(g); j; j = jobs_next(g, j, &seen))
+		if (job_pace(j)->fold_retry_ms > 0)
 			rounds_fold_at(g, j, 1);
-	lock_release(&g->lock);
+	jobs_unlock(g);
 }
 
 void
 rounds_watch_task(struct engine *g, struct job *j, struct invite *v)
 {
-	const double seconds = j->work->terms.round.task_timeout_s;
+	const double seconds = job_facts(j)->work->terms.round.task_timeout_s;
 
-	if (!j->round.policy.buffered)
+	if (!job_facts(j)->round.policy.buffered)
 		return;
 	v->until_ms = clock_ms() + (uint64_t)(seconds * 1000);
-	if (v->until_ms < j->expiry_ms)
+	if (v->until_ms < job_pace(j)->expiry_ms)
 		expire_at(g, j, v->until_ms);
 }

@@ -4,6 +4,7 @@
 #include "fault.h"
 #include "health.h"
 #include "hex.h"
+#include "job_needs.h"
 #include "registry.h"
 #include "services.h"
 #include "shared.h"
@@ -16,11 +17,13 @@
 static double
 time_left(const struct job *j, uint64_t now_ms)
 {
-	const struct round_spec *spec = &j->work->spec.round;
+	const struct round_spec *spec = &job_facts(j)->work->spec.round;
 
-	if (j->round.policy.buffered)
+	if (job_facts(j)->round.policy.buffered)
 		return spec->task_timeout_s * (1 + (double)spec->max_staleness);
-	return j->round.deadline_ms > now_ms ? (double)(j->round.deadline_ms - now_ms) / 1000 : 0;
+	return job_facts(j)->round.deadline_ms > now_ms
+	    ? (double)(job_facts(j)->round.deadline_ms - now_ms) / 1000
+	    : 0;
 }
 
 static void
@@ -28,15 +31,16 @@ fill_task(struct engine *g, struct job *j, struct invite *invite, struct task *o
 {
 	uint64_t now = clock_ms();
 
-	*out = (struct task){
-	    .round = j->row.round, .model_bytes = j->model_bytes, .seed = j->work->spec.seed};
+	*out = (struct task){.round = job_facts(j)->row.round,
+	    .model_bytes = job_facts(j)->model_bytes,
+	    .seed = job_facts(j)->work->spec.seed};
 	out->kind = job_evaluates(j) ? TASK_EVALUATE : TASK_TRAIN;
 	hex_encode(out->task, roster_name_task(g, j, invite), 16);
-	hex_encode(out->job, j->id, 16);
-	hex_encode(out->model, j->row.base, 32);
+	hex_encode(out->job, job_facts(j)->id, 16);
+	hex_encode(out->model, job_facts(j)->row.base, 32);
 	out->deadline_s = time_left(j, now);
-	out->max_examples = j->work->spec.aggregate.max_examples;
-	out->recipe.text = recipe_text_hold(j->work->spec.recipe.text);
+	out->max_examples = job_facts(j)->work->spec.aggregate.max_examples;
+	out->recipe.text = recipe_text_hold(job_facts(j)->work->spec.recipe.text);
 	if (out->kind == TASK_TRAIN)
 		jobs_variate_fill(j, invite->device, out);
 }
@@ -68,7 +72,8 @@ lacks(struct job *j, const struct asker *a)
 	if (job_evaluates(j))
 		return lacks_for(j, a, TASK_EVALUATE);
 	why = lacks_for(j, a, TASK_TRAIN);
-	j->asked |= why == WAIT_NONE;
+	if (!why)
+		roster_note_usable(j);
 	if (roster_wants_evaluator(j) && !lacks_for(j, a, TASK_EVALUATE))
 		roster_note_evaluator(j, a->device);
 	return why;
@@ -78,7 +83,7 @@ lacks(struct job *j, const struct asker *a)
 static bool
 lacks_room(const struct engine *g, const struct job *j)
 {
-	return !job_evaluates(j) && spool_full(g->services->spool, sizes_payload(j));
+	return !job_evaluates(j) && spool_full(jobs_services(g)->spool, sizes_payload(j));
 }
 
 /* What the device has of the job, if that is no task to be handed out again. *have: NULL if it is as if it had none. */
@@ -90,16 +95,18 @@ judge_invite(struct engine *g, struct job *j, const struct offer *offer, struct 
 
 	if (!v)
 		return WAIT_NONE;
-	if (j->round.policy.buffered &&
-	    (v->now >= j->work->spec.round.per_device || v->state == INVITE_COMMITTING))
+	if (job_facts(j)->round.policy.buffered &&
+	    (v->now >= job_facts(j)->work->spec.round.per_device || v->state == INVITE_COMMITTING))
 		return WAIT_REPORTED;
 	/* Done already: another task would only make it older. */
-	if (v->round != j->row.round && (v->state == INVITE_OUT || v->state == INVITE_EXPIRED)) {
+	if (v->round != job_facts(j)->row.round &&
+	    (v->state == INVITE_OUT || v->state == INVITE_EXPIRED)) {
 		hex_encode(task, roster_name_task(g, j, v), 16);
 		if (tasks_offer_unsent(offer, task))
 			return WAIT_UNSENT;
 	}
-	if (v->state >= INVITE_STOPPED || (v->state != INVITE_OUT && v->round != j->row.round))
+	if (v->state >= INVITE_STOPPED ||
+	    (v->state != INVITE_OUT && v->round != job_facts(j)->row.round))
 		*have = NULL;
 	else if (v->state != INVITE_OUT)
 		return v->state == INVITE_ACCEPTED ? WAIT_REPORTED : WAIT_ABORTED;
@@ -110,16 +117,16 @@ judge_invite(struct engine *g, struct job *j, const struct offer *offer, struct 
 static enum wait_reason
 invite(struct engine *g, struct job *j, const uint8_t device[32], struct invite *have)
 {
-	if (have && have->round == j->row.round)
+	if (have && have->round == job_facts(j)->row.round)
 		return WAIT_NONE;
 	if (!have) {
 		/* Suspended since it asked: tasks_device_gone has been here already, and nobody would take the task from it. */
-		if (!registry_is_active(g->services->registry, device))
+		if (!registry_is_active(jobs_services(g)->registry, device))
 			return WAIT_INELIGIBLE;
 		if (lacks_room(g, j))
 			return WAIT_SPOOL_FULL;
 		const unsigned act = rounds_step(g, j, ROUND_ASK, 0);
-		if (j->round.state == ROUND_GATHER)
+		if (job_facts(j)->round.state == ROUND_GATHER)
 			roster_note(j, device);
 		if (!(act & ROUND_DO_INVITE))
 			return WAIT_NOT_SELECTED;
@@ -152,8 +159,8 @@ ask_job(struct engine *g, struct job *j, const struct asker *a)
 	const struct offer *offer = a->offer;
 	struct task *out = a->out;
 
-	if (j->state != JOB_RUNNING)
-		return j->state == JOB_PAUSED ? WAIT_PAUSED : WAIT_NO_JOB;
+	if (job_facts(j)->state != JOB_RUNNING)
+		return job_facts(j)->state == JOB_PAUSED ? WAIT_PAUSED : WAIT_NO_JOB;
 	enum wait_reason why = judge_asker(g, j, a);
 	if (why)
 		return why;
@@ -165,7 +172,7 @@ ask_job(struct engine *g, struct job *j, const struct asker *a)
 	if (why)
 		return why;
 	/* Its delta would come too late. */
-	if (round_has_closed(&j->round))
+	if (round_has_closed(&job_facts(j)->round))
 		return WAIT_NOT_SELECTED;
 	why = !have && rests ? WAIT_REPORTED : invite(g, j, device, have);
 	if (why)
@@ -177,10 +184,10 @@ ask_job(struct engine *g, struct job *j, const struct asker *a)
 	fill_task(g, j, have, out);
 	out->steps = steps;
 	tasks_offer_difference(j, offer, out);
-	if (j->work->spec.recipe.upload.codec_count > 1)
+	if (job_facts(j)->work->spec.recipe.upload.codec_count > 1)
 		snprintf(out->codec, sizeof(out->codec), "%s",
-		    recipe_upload_choose(
-			&j->work->spec.recipe.upload, offer->codecs, offer->codec_count));
+		    recipe_upload_choose(&job_facts(j)->work->spec.recipe.upload, offer->codecs,
+			offer->codec_count));
 	/* The device would only wait with it; other jobs may have work for it meanwhile. */
 	if (tasks_offer_unsent(offer, out->task)) {
 		messages_task_deinit(out);
@@ -199,18 +206,19 @@ ask_job(struct engine *g, struct job *j, const struct asker *a)
 static enum wait_reason
 ask_either(struct engine *g, struct job *j, const struct asker *a)
 {
-	const bool evaluates = states_job_lives(j->state) && jobs_evaluator_of(g, j, a->device);
+	const bool evaluates =
+	    states_job_lives(job_facts(j)->state) && jobs_evaluator_of(g, j, a->device);
 	enum wait_reason why =
 	    evaluates ? tasks_central_ask(g, j, a->device, a->offer, a->out) : ask_job(g, j, a);
 
-	standing_say(a->standing, j->place, evaluates ? WAIT_INELIGIBLE : why);
+	standing_say(a->standing, job_facts(j)->place, evaluates ? WAIT_INELIGIBLE : why);
 	return why;
 }
 
 static bool
 wants_deltas(const struct job *j)
 {
-	return j->state == JOB_RUNNING && round_wants(&j->round);
+	return job_facts(j)->state == JOB_RUNNING && round_wants(&job_facts(j)->round);
 }
 
 bool
@@ -219,10 +227,10 @@ tasks_spool_full(struct engine *g)
 	bool full = false;
 	unsigned seen = 0;
 
-	lock_take(&g->lock);
-	for (struct job *j = g->jobs; j && !full; j = jobs_next(g, j, &seen))
+	jobs_lock(g);
+	for (struct job *j = jobs_first(g); j && !full; j = jobs_next(g, j, &seen))
 		full = wants_deltas(j) && lacks_room(g, j);
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	return full;
 }
 
@@ -232,9 +240,9 @@ ask_held(struct engine *g, const struct asker *a, struct job **held, int64_t pri
 {
 	struct job *j = *held;
 
-	if (!j || j->member.priority < priority)
+	if (!j || jobs_share_priority(j) < priority)
 		return WAIT_NO_JOB;
-	j->users--;
+	jobs_leave(j);
 	*held = NULL;
 	return ask_either(g, j, a) ? WAIT_NO_JOB : WAIT_NONE;
 }
@@ -247,8 +255,8 @@ walk_jobs(struct engine *g, const struct asker *a)
 	struct share_walk walk = {.seen = 0};
 	struct job *held = jobs_share_held(g, a->device), *j;
 
-	while (reason && !g->stopping && (j = jobs_share_next(g, &walk))) {
-		enum wait_reason why = ask_held(g, a, &held, j->member.priority);
+	while (reason && !jobs_pace(g)->stopping && (j = jobs_share_next(g, &walk))) {
+		enum wait_reason why = ask_held(g, a, &held, jobs_share_priority(j));
 		if (why)
 			why = ask_either(g, j, a);
 		/* The first job's reason is the telling one, unless it only says the job is over. */
@@ -256,7 +264,7 @@ walk_jobs(struct engine *g, const struct asker *a)
 			reason = why;
 	}
 	if (held)
-		held->users--;
+		jobs_leave(held);
 	return a->offer->unready[0] ? tasks_offer_unready(a->offer) : reason;
 }
 
@@ -264,21 +272,21 @@ walk_jobs(struct engine *g, const struct asker *a)
 static enum wait_reason
 ask_jobs(struct engine *g, const struct asker *a)
 {
-	lock_take(&g->lock);
+	jobs_lock(g);
 	enum wait_reason reason = walk_jobs(g, a);
-	if (g->stopping)
+	if (jobs_pace(g)->stopping)
 		reason = WAIT_RESTARTING;
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	return reason;
 }
 
 void
 tasks_ask(struct engine *g, const uint8_t device[32], const struct offer *offer, struct task *out)
 {
-	enum wait_reason reason = health_reason(g->services->health);
+	enum wait_reason reason = health_reason(jobs_services(g)->health);
 	struct standing_ask standing;
 
-	standing_begin(g->services->registry, &standing);
+	standing_begin(jobs_services(g)->registry, &standing);
 	*out = (struct task){.wait = true};
 	if (offer->protocol < MESSAGES_PROTOCOL)
 		reason = WAIT_OLD_AGENT;
@@ -286,13 +294,13 @@ tasks_ask(struct engine *g, const uint8_t device[32], const struct offer *offer,
 		reason = ask_jobs(
 		    g, &(struct asker){device, offer, tasks_refusal_print(offer), &standing, out});
 	if (reason) {
-		const struct config *c = shared_take(g->services->config);
+		const struct config *c = shared_take(jobs_services(g)->config);
 		messages_task_deinit(out);
 		*out = (struct task){.wait = true, .wait_s = c->retry_after_s};
-		shared_give(g->services->config, c);
+		shared_give(jobs_services(g)->config, c);
 		snprintf(out->reason, sizeof(out->reason), "%s",
 		    wait_reason_is_owners(reason) ? offer->unready : wait_reason_name(reason));
 	}
-	standing_tell(g->services->registry, device, &standing,
+	standing_tell(jobs_services(g)->registry, device, &standing,
 	    reason ? (double)out->wait_s : out->deadline_s);
 }

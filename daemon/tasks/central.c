@@ -5,10 +5,12 @@
 #include "codec.h"
 #include "fault.h"
 #include "hex.h"
+#include "job_needs.h"
 #include "log.h"
 #include "manifest.h"
 #include "problem.h"
 #include "registry.h"
+#include "report.h"
 #include "services.h"
 #include "spent.h"
 #include "store.h"
@@ -57,12 +59,12 @@ static enum wait_reason
 judge(struct engine *g, const struct job *j, const uint8_t device[32], const struct offer *o,
     uint64_t now)
 {
-	const struct engine_central *c = &j->work->central;
+	const struct engine_central *c = &job_facts(j)->work->central;
 	const struct invite *trained = roster_find(j, device);
 	enum wait_reason why = tasks_offer_unready(o);
 
 	if (!why)
-		why = lacks(&j->work->spec.recipe, o);
+		why = lacks(&job_facts(j)->work->spec.recipe, o);
 	if (!why && !is_evaluating(c, now))
 		why = WAIT_NOT_SELECTED;
 	if (!why && gave_up(c, device))
@@ -70,7 +72,7 @@ judge(struct engine *g, const struct job *j, const uint8_t device[32], const str
 	/* It became an evaluator since: it does not rate what it has a part in. */
 	if (!why && trained && trained->now > 0)
 		why = WAIT_REPORTED;
-	if (!why && !registry_is_active(g->services->registry, device))
+	if (!why && !registry_is_active(jobs_services(g)->registry, device))
 		why = WAIT_INELIGIBLE;
 	return !why && tasks_offer_rests(o, j) ? WAIT_RESTING : why;
 }
@@ -79,7 +81,7 @@ enum wait_reason
 tasks_central_ask(struct engine *g, struct job *j, const uint8_t device[32],
     const struct offer *offer, struct task *out)
 {
-	const struct engine_central *c = &j->work->central;
+	const struct engine_central *c = &job_facts(j)->work->central;
 	/* One time for both: the deadline is not over between being looked at and being told. */
 	const uint64_t now = clock_ms();
 	uint8_t id[16];
@@ -90,17 +92,17 @@ tasks_central_ask(struct engine *g, struct job *j, const uint8_t device[32],
 	*out = (struct task){.kind = TASK_EVALUATE,
 	    .round = c->round,
 	    .model_bytes = c->bytes,
-	    .seed = j->work->spec.seed,
+	    .seed = job_facts(j)->work->spec.seed,
 	    .deadline_s = (double)(c->until_ms - now) / 1000};
 	task_id(g, j, c->round, device, id);
 	hex_encode(out->task, id, 16);
-	hex_encode(out->job, j->id, 16);
+	hex_encode(out->job, job_facts(j)->id, 16);
 	hex_encode(out->model, c->model, 32);
 	if (tasks_offer_unsent(offer, out->task)) {
 		*out = (struct task){.wait = true};
 		return WAIT_UNSENT;
 	}
-	out->recipe.text = recipe_text_hold(j->work->spec.recipe.text);
+	out->recipe.text = recipe_text_hold(job_facts(j)->work->spec.recipe.text);
 	FAULT("task.given");
 	return WAIT_NONE;
 }
@@ -109,7 +111,7 @@ bool
 tasks_central_give_up(struct engine *g, struct job *j, const uint8_t device[32],
     const uint8_t task[16], struct abort_cause cause)
 {
-	struct engine_central *c = j->work ? &j->work->central : NULL;
+	struct engine_central *c = job_central(j);
 	uint8_t id[16];
 	char hex[17];
 
@@ -122,10 +124,10 @@ tasks_central_give_up(struct engine *g, struct job *j, const uint8_t device[32],
 	if (!abort_reason_passes(cause.reason) && !gave_up(c, device) &&
 	    c->gave_up_count < ENGINE_CENTRAL_GAVE_UP)
 		memcpy(c->gave_up[c->gave_up_count++], device, 32);
-	g->report.tasks_aborted_total++;
+	jobs_counts(g)->tasks_aborted_total++;
 	hex_encode(hex, device, 8);
-	if (spent_log(g->services, device, 0))
-		log_event(LOG_LEVEL_INFO, "task.aborted", LOG_S("job", j->hex),
+	if (spent_log(jobs_services(g), device, 0))
+		log_event(LOG_LEVEL_INFO, "task.aborted", LOG_S("job", job_facts(j)->hex),
 		    LOG_U("round", c->round), LOG_S("device", hex), LOG_S("reason", cause.word));
 	return true;
 }
@@ -135,7 +137,8 @@ tasks_central_give_up(struct engine *g, struct job *j, const uint8_t device[32],
 bool
 tasks_central_claims(const struct job *j, const struct manifest *m)
 {
-	return j->work && j->work->spec.recipe.evaluate_by == EVALUATE_PROGRAM &&
+	return job_facts(j)->work &&
+	    job_facts(j)->work->spec.recipe.evaluate_by == EVALUATE_PROGRAM &&
 	    manifest_kind(m) == TASK_EVALUATE;
 }
 
@@ -150,9 +153,9 @@ is_reported(const struct engine_central *c, uint64_t round, const uint8_t model[
 static enum problem_type
 takes(const struct job *j, uint64_t round, const uint8_t model[32], struct why *why)
 {
-	const struct engine_central *c = &j->work->central;
+	const struct engine_central *c = &job_facts(j)->work->central;
 
-	if (!c->open && round == j->row.round && states_job_lives(j->state) &&
+	if (!c->open && round == job_facts(j)->row.round && states_job_lives(job_facts(j)->state) &&
 	    !is_reported(c, round, model)) {
 		err_set(why, ERR_AGAIN, "round %llu waits to be folded: try again later",
 		    (unsigned long long)round);
@@ -199,7 +202,7 @@ tasks_central_claim(struct engine *g, const struct job *j, const struct manifest
 enum err
 tasks_central_take(struct job *j, const struct engine_claim *claim)
 {
-	struct engine_central *c = &j->work->central;
+	struct engine_central *c = job_central(j);
 	const enum problem_type problem = takes(j, claim->round, claim->base, NULL);
 
 	if (problem)
@@ -213,7 +216,7 @@ tasks_central_take(struct job *j, const struct engine_claim *claim)
 void
 tasks_central_settle(struct job *j, const struct engine_claim *claim, bool durable)
 {
-	struct engine_central *c = j->work ? &j->work->central : NULL;
+	struct engine_central *c = job_central(j);
 
 	/* The round may have come to another model meanwhile, which nobody has measured yet. */
 	if (!c || claim->round != c->round || memcmp(claim->base, c->model, 32) != 0)
@@ -230,31 +233,31 @@ tasks_central_begin(
 {
 	const uint64_t now = clock_ms();
 
-	lock_take(&g->lock);
-	struct engine_central *c = &f->job->work->central;
+	jobs_lock(g);
+	struct engine_central *c = job_central(f->job);
 	*c = (struct engine_central){.open = true,
 	    .round = f->row.round,
 	    .bytes = bytes,
 	    .until_ms = now + (uint64_t)(f->evaluate_deadline_s * 1000)};
 	memcpy(c->model, model, 32);
-	lock_release(&g->lock);
-	wake_ring(&g->services->wake);
+	jobs_unlock(g);
+	wake_ring(&jobs_services(g)->wake);
 }
 
 enum engine_central_state
 tasks_central_look(struct engine *g, const struct engine_fold *f)
 {
-	lock_take(&g->lock);
-	const struct engine_central *c = &f->job->work->central;
+	jobs_lock(g);
+	const struct engine_central *c = &job_facts(f->job)->work->central;
 	enum engine_central_state s = CENTRAL_WAITS;
 	if (c->reported)
 		s = CENTRAL_REPORTED;
-	else if (!states_job_lives(f->job->state))
+	else if (!states_job_lives(job_facts(f->job)->state))
 		s = CENTRAL_OVER;
 	/* What is on its way to the disk came in time. */
 	else if (clock_ms() >= c->until_ms && !c->taken)
 		s = CENTRAL_LATE;
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	return s;
 }
 
@@ -265,9 +268,9 @@ tasks_central_why(struct engine *g, const struct engine_fold *f, char out[ENGINE
 	struct abort_cause cause;
 
 	jobs_evaluators(g, f->spec, &e);
-	lock_take(&g->lock);
-	cause = f->job->work->central.cause;
-	lock_release(&g->lock);
+	jobs_lock(g);
+	cause = job_facts(f->job)->work->central.cause;
+	jobs_unlock(g);
 	out[0] = '\0';
 	if (!jobs_evaluator_missing(out, &e) && cause.word[0])
 		snprintf(out, ENGINE_UNMEASURED_MAX,
@@ -283,19 +286,19 @@ tasks_central_tell(struct engine *g, const struct engine_fold *f)
 	char why[ENGINE_UNMEASURED_MAX];
 
 	tasks_central_why(g, f, why);
-	lock_take(&g->lock);
-	memcpy(f->job->work->unmeasured, why, sizeof(why));
-	lock_release(&g->lock);
+	jobs_lock(g);
+	jobs_note_unmeasured(f->job, why);
+	jobs_unlock(g);
 }
 
 void
 tasks_central_end(struct engine *g, const struct engine_fold *f)
 {
-	lock_take(&g->lock);
-	struct engine_central *c = &f->job->work->central;
+	jobs_lock(g);
+	struct engine_central *c = job_central(f->job);
 	struct engine_central over = {.round = c->round, .reported = c->reported};
 	/* Whoever comes second is told so at once, also before the round is committed. */
 	memcpy(over.model, c->model, sizeof(over.model));
 	*c = over;
-	lock_release(&g->lock);
+	jobs_unlock(g);
 }

@@ -6,6 +6,7 @@
 #include "log.h"
 #include "manifest.h"
 #include "registry.h"
+#include "report.h"
 #include "services.h"
 #include "spent.h"
 #include "tasks_inside.h"
@@ -34,10 +35,10 @@ claim_kind(const struct job *j, const struct manifest *m, struct why *why)
 static bool
 has_enough(const struct job *j, const struct invite *v)
 {
-	const uint32_t most = j->work->spec.round.per_device;
+	const uint32_t most = job_facts(j)->work->spec.round.per_device;
 
-	return j->round.policy.late && (v->next >= most || jobs_late_defers(j)) &&
-	    (v->now >= most || round_has_closed(&j->round));
+	return job_facts(j)->round.policy.late && (v->next >= most || jobs_late_defers(j)) &&
+	    (v->now >= most || round_has_closed(&job_facts(j)->round));
 }
 
 /* The round, task and base of a manifest against the open round. Lock held. */
@@ -49,8 +50,8 @@ claim_round(struct engine *g, const struct job *j, const struct manifest *m, con
 	char hex[33];
 
 	enum problem_type problem = PROBLEM_NONE;
-	if (m->round != j->row.round || !states_job_lives(j->state) ||
-	    (round_has_closed(&j->round) && !round_refuses(&j->round)))
+	if (m->round != job_facts(j)->row.round || !states_job_lives(job_facts(j)->state) ||
+	    (round_has_closed(&job_facts(j)->round) && !round_refuses(&job_facts(j)->round)))
 		problem = jobs_late_judge(j, m, why);
 	if (problem)
 		return problem;
@@ -60,7 +61,8 @@ claim_round(struct engine *g, const struct job *j, const struct manifest *m, con
 		err_set(why, ERR_DENIED, "the task is not this device's in this round");
 		return PROBLEM_WRONG_TASK;
 	}
-	if (m->round == j->row.round && memcmp(m->base, j->row.base, 32) != 0) {
+	if (m->round == job_facts(j)->row.round &&
+	    memcmp(m->base, job_facts(j)->row.base, 32) != 0) {
 		err_set(why, ERR_STATE, "the open round starts from another model");
 		return PROBLEM_WRONG_BASE;
 	}
@@ -69,14 +71,14 @@ claim_round(struct engine *g, const struct job *j, const struct manifest *m, con
 		err_set(why, ERR_EXISTS, "a delta of this device was accepted in this round");
 		return PROBLEM_USED_TASK;
 	}
-	if (round_refuses(&j->round)) {
+	if (round_refuses(&job_facts(j)->round)) {
 		err_set(why, ERR_STATE, "round %llu has closed", (unsigned long long)m->round);
 		return PROBLEM_ROUND_CLOSED;
 	}
-	if (round_has_closed(&j->round) && jobs_late_defers(j)) {
+	if (round_has_closed(&job_facts(j)->round) && jobs_late_defers(j)) {
 		err_set(why, ERR_AGAIN,
 		    "its guard may go back once round %llu is folded: try again later",
-		    (unsigned long long)j->row.round);
+		    (unsigned long long)job_facts(j)->row.round);
 		return PROBLEM_UNAVAILABLE;
 	}
 	if (have && has_enough(j, have)) {
@@ -103,27 +105,27 @@ steps_of(const struct local_spec *local, const struct manifest *m)
 static void
 fill_claim(struct engine_claim *out, const struct job *j, const struct manifest *m)
 {
-	const struct local_spec *local = &j->work->spec.recipe.local;
+	const struct local_spec *local = &job_facts(j)->work->spec.recipe.local;
 	const uint64_t steps = steps_of(local, m);
 
 	*out = (struct engine_claim){.kind = manifest_kind(m),
 	    .round = m->round,
-	    .late = m->round != j->row.round,
+	    .late = m->round != job_facts(j)->row.round,
 	    .examples = m->examples,
 	    .accuracy = m->accuracy,
 	    .speed = {.steps = steps, .samples = training_samples(local, m->examples, steps)},
 	    .elements = m->elements,
 	    .payload_bytes = m->payload_bytes,
-	    .entries = recipe_upload_entries(&j->work->spec.recipe.upload, m->elements),
-	    .max_norm = j->work->spec.aggregate.max_norm,
-	    .max_examples = j->work->spec.aggregate.max_examples,
-	    .has_layers = j->work->spec.recipe.net.layer_count > 0};
-	if (j->work->spec.recipe.evaluate_by == EVALUATE_DEVICES) {
-		out->figures = j->work->spec.recipe.figures;
-		out->class_count = j->work->spec.recipe.data.class_count;
+	    .entries = recipe_upload_entries(&job_facts(j)->work->spec.recipe.upload, m->elements),
+	    .max_norm = job_facts(j)->work->spec.aggregate.max_norm,
+	    .max_examples = job_facts(j)->work->spec.aggregate.max_examples,
+	    .has_layers = job_facts(j)->work->spec.recipe.net.layer_count > 0};
+	if (job_facts(j)->work->spec.recipe.evaluate_by == EVALUATE_DEVICES) {
+		out->figures = job_facts(j)->work->spec.recipe.figures;
+		out->class_count = job_facts(j)->work->spec.recipe.data.class_count;
 	}
-	memcpy(out->job_id, j->id, 16);
-	memcpy(out->speed.job, j->id, 16);
+	memcpy(out->job_id, job_facts(j)->id, 16);
+	memcpy(out->speed.job, job_facts(j)->id, 16);
 	memcpy(out->speed.device, m->device, 32);
 	memcpy(out->task, m->task, 16);
 	memcpy(out->device, m->device, 32);
@@ -153,9 +155,9 @@ seconds_of(const struct invite *v)
 static bool
 is_set_aside(const struct job *j, struct why *why)
 {
-	if (j->round.state != ROUND_ENDED || !states_job_lives(j->state))
+	if (job_facts(j)->round.state != ROUND_ENDED || !states_job_lives(job_facts(j)->state))
 		return false;
-	err_set(why, ERR_STATE, "the job waits for an administrator: %s", j->reason);
+	err_set(why, ERR_STATE, "the job waits for an administrator: %s", job_facts(j)->reason);
 	return true;
 }
 
@@ -167,7 +169,7 @@ tasks_claim(struct engine *g, const struct manifest *m, const uint8_t device[32]
 		err_set(why, ERR_DENIED, "the manifest names another device than the certificate");
 		return PROBLEM_WRONG_DEVICE;
 	}
-	lock_take(&g->lock);
+	jobs_lock(g);
 	struct job *j = jobs_find(g, m->job);
 	enum problem_type problem = PROBLEM_UNKNOWN_JOB;
 	const bool central = j && tasks_central_claims(j, m);
@@ -185,7 +187,7 @@ tasks_claim(struct engine *g, const struct manifest *m, const uint8_t device[32]
 		fill_claim(out, j, m);
 		out->central = central;
 	}
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	return problem;
 }
 
@@ -233,16 +235,16 @@ static enum err
 choose_round(
     const struct job *j, const struct engine_claim *claim, const struct invite *v, unsigned *how)
 {
-	const struct round_spec *spec = &j->work->spec.round;
+	const struct round_spec *spec = &job_facts(j)->work->spec.round;
 
-	if (!j->round.policy.late || job_evaluates(j))
-		return j->row.round == claim->round ? ERR_OK : ERR_STATE;
+	if (!job_facts(j)->round.policy.late || job_evaluates(j))
+		return job_facts(j)->row.round == claim->round ? ERR_OK : ERR_STATE;
 	if (!jobs_late_takes(j, claim->round))
 		return ERR_STATE;
-	if (!round_has_closed(&j->round) && v->now < spec->per_device)
+	if (!round_has_closed(&job_facts(j)->round) && v->now < spec->per_device)
 		return ERR_OK;
 	*how |= ROUND_TAKE_NEXT;
-	if (j->row.round + 1 - claim->round > spec->max_staleness)
+	if (job_facts(j)->row.round + 1 - claim->round > spec->max_staleness)
 		return ERR_STATE;
 	return v->next < spec->per_device && !jobs_late_defers(j) ? ERR_OK : ERR_AGAIN;
 }
@@ -251,14 +253,15 @@ choose_round(
 static void
 mark_taken(const struct job *j, const struct engine_claim *claim, struct invite *v)
 {
-	if (claim->folded > j->row.round)
+	if (claim->folded > job_facts(j)->row.round)
 		v->next++;
 	else
 		v->now++;
-	if (j->round.policy.buffered && (!claim->fresh || v->state > INVITE_COMMITTING)) {
+	if (job_facts(j)->round.policy.buffered &&
+	    (!claim->fresh || v->state > INVITE_COMMITTING)) {
 		v->state = INVITE_COMMITTING;
 		v->round = claim->round;
-	} else if (claim->fresh && claim->round == j->row.round) {
+	} else if (claim->fresh && claim->round == job_facts(j)->row.round) {
 		v->state = INVITE_OUT;
 		v->round = claim->round;
 	}
@@ -285,7 +288,7 @@ take(struct engine *g, struct job *j, struct engine_claim *claim)
 	const unsigned act = rounds_step(g, j, ROUND_TAKE, how);
 	if (!(act & ROUND_DO_TAKE))
 		return ERR_STATE;
-	claim->folded = j->row.round + ((act & ROUND_DO_TAKE_NEXT) != 0);
+	claim->folded = job_facts(j)->row.round + ((act & ROUND_DO_TAKE_NEXT) != 0);
 	if (own && (v->state == INVITE_OUT || v->state == INVITE_EXPIRED))
 		claim->speed.seconds = seconds_of(v);
 	mark_taken(j, claim, v);
@@ -297,15 +300,16 @@ tasks_take(struct engine *g, struct engine_claim *claim)
 {
 	enum err e = ERR_STATE;
 
-	if (!registry_is_active(g->services->registry, claim->device))
+	if (!registry_is_active(jobs_services(g)->registry, claim->device))
 		return ERR_DENIED;
-	lock_take(&g->lock);
+	jobs_lock(g);
 	struct job *j = jobs_find(g, claim->job_id);
-	if (j && j->work && claim->central)
+	if (j && job_facts(j)->work && claim->central)
 		e = tasks_central_take(j, claim);
-	else if (j && j->work && (job_evaluates(j) || !jobs_variate_full(j, claim->device)))
+	else if (j && job_facts(j)->work &&
+	    (job_evaluates(j) || !jobs_variate_full(j, claim->device)))
 		e = take(g, j, claim);
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	return e;
 }
 
@@ -314,7 +318,7 @@ static void
 settle(struct engine *g, struct job *j, const struct engine_claim *claim, bool durable)
 {
 	struct invite *v = roster_find(j, claim->device);
-	const bool next = claim->folded > j->row.round;
+	const bool next = claim->folded > job_facts(j)->row.round;
 	const bool own = v && v->round == claim->round;
 
 	if (durable)
@@ -336,25 +340,25 @@ settle(struct engine *g, struct job *j, const struct engine_claim *claim, bool d
 void
 tasks_settle(struct engine *g, const struct engine_claim *claim, bool durable, uint64_t body_bytes)
 {
-	lock_take(&g->lock);
+	jobs_lock(g);
 	struct job *j = jobs_find(g, claim->job_id);
 	if (durable) {
 		if (j)
-			j->bytes_up += body_bytes;
-		g->report.deltas_total += claim->kind == TASK_TRAIN;
-		g->report.delta_bytes_total += body_bytes;
+			jobs_count_bytes(j, body_bytes, 0);
+		jobs_counts(g)->deltas_total += claim->kind == TASK_TRAIN;
+		jobs_counts(g)->delta_bytes_total += body_bytes;
 	}
 	if (j && durable && !claim->central) {
 		tasks_size_note(j, claim);
-		standing_reported(g->services->registry, claim->device, j->place);
+		standing_reported(jobs_services(g)->registry, claim->device, job_facts(j)->place);
 	}
 	if (j && claim->central)
 		tasks_central_settle(j, claim, durable);
 	else if (j)
 		settle(g, j, claim, durable);
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	if (durable && !claim->central)
-		registry_count_report(g->services->registry, claim->device);
+		registry_count_report(jobs_services(g)->registry, claim->device);
 }
 
 /* Lock held. */
@@ -365,22 +369,22 @@ give_up(struct engine *g, struct job *j, struct invite *v, struct abort_cause ca
 
 	const bool out = v->state == INVITE_OUT;
 
-	const bool evaluates = v->round == j->row.round && job_evaluates(j);
+	const bool evaluates = v->round == job_facts(j)->row.round && job_evaluates(j);
 	const bool refused =
 	    tasks_refusal_note(j, v, evaluates ? TASK_EVALUATE : TASK_TRAIN, cause);
 	v->gave_up = cause.reason;
 	v->state = refused || abort_reason_passes(cause.reason) ? INVITE_STOPPED : INVITE_ABORTED;
 	jobs_share_end(g, j, v);
 	tasks_returned(g, j, v);
-	standing_gave_up(g->services->registry, v->device, j->place, cause.reason);
+	standing_gave_up(jobs_services(g)->registry, v->device, job_facts(j)->place, cause.reason);
 	if (cause.reason == ABORT_BAD_MODEL)
-		rounds_doubt(g, j->row.base);
-	g->report.tasks_aborted_total++;
+		rounds_doubt(g, job_facts(j)->row.base);
+	jobs_counts(g)->tasks_aborted_total++;
 	hex_encode(hex, v->device, 8);
 	if (out)
 		rounds_step(g, j, ROUND_GAVE_UP, jobs_guard_blames(j, v, cause.reason));
-	if (spent_log(g->services, v->device, 0))
-		log_event(LOG_LEVEL_INFO, "task.aborted", LOG_S("job", j->hex),
+	if (spent_log(jobs_services(g), v->device, 0))
+		log_event(LOG_LEVEL_INFO, "task.aborted", LOG_S("job", job_facts(j)->hex),
 		    LOG_U("round", v->round), LOG_S("device", hex), LOG_S("reason", cause.word));
 }
 
@@ -395,30 +399,30 @@ tasks_abort(struct engine *g, const uint8_t device[32], const char *task, struct
 
 	if (!hex_decode(id, sizeof(id), task, strlen(task)))
 		return ERR_NOTFOUND;
-	lock_take(&g->lock);
-	for (struct job *j = g->jobs; j && e; j = jobs_next(g, j, &seen)) {
+	jobs_lock(g);
+	for (struct job *j = jobs_first(g); j && e; j = jobs_next(g, j, &seen)) {
 		struct invite *have = roster_find(j, device);
 		if (tasks_central_give_up(g, j, device, id, cause)) {
-			memcpy(tail.job, j->id, sizeof(tail.job));
-			tail.round = j->work->central.round;
+			memcpy(tail.job, job_facts(j)->id, sizeof(tail.job));
+			tail.round = job_facts(j)->work->central.round;
 			e = ERR_OK;
 			continue;
 		}
 		if (!have || (have->state != INVITE_OUT && have->state != INVITE_EXPIRED) ||
 		    !hash_equal(roster_name_task(g, j, have), id, sizeof(id)))
 			continue;
-		memcpy(tail.job, j->id, sizeof(tail.job));
+		memcpy(tail.job, job_facts(j)->id, sizeof(tail.job));
 		tail.round = have->round;
 		give_up(g, j, have, cause);
 		e = ERR_OK;
 	}
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	if (e)
 		return e;
 	memcpy(tail.device, device, sizeof(tail.device));
 	memcpy(tail.reason, cause.word, sizeof(tail.reason));
-	tails_note(&g->tails, &tail);
-	wake_ring(&g->services->wake);
+	tails_note(jobs_tails(g), &tail);
+	wake_ring(&jobs_services(g)->wake);
 	return ERR_OK;
 }
 
@@ -428,8 +432,8 @@ tasks_device_gone(struct engine *g, const uint8_t device[32], const char *word)
 	struct abort_cause cause = abort_reason_parse(word);
 	unsigned seen = 0;
 
-	lock_take(&g->lock);
-	for (struct job *j = g->jobs; j; j = jobs_next(g, j, &seen)) {
+	jobs_lock(g);
+	for (struct job *j = jobs_first(g); j; j = jobs_next(g, j, &seen)) {
 		struct invite *have = roster_find(j, device);
 		roster_forget(j, device);
 		tasks_refusal_forget(j, device);
@@ -439,8 +443,8 @@ tasks_device_gone(struct engine *g, const uint8_t device[32], const char *word)
 		/* The device failed at nothing: once it is active again it may have the task. */
 		have->state = INVITE_STOPPED;
 	}
-	lock_release(&g->lock);
-	wake_ring(&g->services->wake);
+	jobs_unlock(g);
+	wake_ring(&jobs_services(g)->wake);
 }
 
 void
@@ -448,16 +452,17 @@ tasks_count_down(struct engine *g, const uint8_t model[32], uint64_t bytes)
 {
 	unsigned seen = 0;
 
-	lock_take(&g->lock);
-	for (struct job *j = g->jobs; j; j = jobs_next(g, j, &seen))
-		if (memcmp(j->row.base, model, 32) == 0 ||
-		    memcmp(j->row.optimizer_state, model, 32) == 0 || jobs_late_reads(j, model))
-			j->bytes_down += bytes;
-	lock_release(&g->lock);
+	jobs_lock(g);
+	for (struct job *j = jobs_first(g); j; j = jobs_next(g, j, &seen))
+		if (memcmp(job_facts(j)->row.base, model, 32) == 0 ||
+		    memcmp(job_facts(j)->row.optimizer_state, model, 32) == 0 ||
+		    jobs_late_reads(j, model))
+			jobs_count_bytes(j, 0, bytes);
+	jobs_unlock(g);
 }
 
 size_t
 tasks_tails(struct engine *g, const uint8_t job[16], struct tail out[TAILS_OF_JOB])
 {
-	return tails_of(&g->tails, job, out);
+	return tails_of(jobs_tails(g), job, out);
 }

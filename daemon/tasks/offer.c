@@ -34,11 +34,11 @@ draws(const struct offer *o)
 static bool
 claims_too_much(const struct job *j, const struct offer *o, enum task_kind kind)
 {
-	const struct recipe *r = &j->work->spec.recipe;
+	const struct recipe *r = &job_facts(j)->work->spec.recipe;
 
 	return !draws(o) && r->data.window == 0 &&
-	    allowance_cuts(
-		r, kind == TASK_EVALUATE, examples_of(r, o), j->work->spec.aggregate.max_examples);
+	    allowance_cuts(r, kind == TASK_EVALUATE, examples_of(r, o),
+		job_facts(j)->work->spec.aggregate.max_examples);
 }
 
 /* Older agents do not say. */
@@ -52,7 +52,7 @@ lacks_figures(const struct recipe *r, const struct offer *o)
 enum wait_reason
 tasks_offer_lacks(const struct job *j, const struct offer *o, enum task_kind kind)
 {
-	const struct recipe *r = &j->work->spec.recipe;
+	const struct recipe *r = &job_facts(j)->work->spec.recipe;
 
 	if (r->data.name[0] && examples_of(r, o) < recipe_min_examples(r, kind == TASK_EVALUATE))
 		return WAIT_NO_DATA;
@@ -67,7 +67,7 @@ tasks_offer_lacks(const struct job *j, const struct offer *o, enum task_kind kin
 	if (!codec)
 		return WAIT_NO_CODEC;
 	if (recipe_feature_missing(r, codec_find_name(codec), o->features, o->feature_count) ||
-	    (j->work->spec.round.mode == ROUND_MODE_BUFFERED &&
+	    (job_facts(j)->work->spec.round.mode == ROUND_MODE_BUFFERED &&
 		!tasks_offer_names(o->features, o->feature_count, RECIPE_FEATURE_BUFFERED)))
 		return WAIT_OLD_AGENT;
 	if (lacks_figures(r, o))
@@ -97,7 +97,7 @@ tasks_offer_rests(const struct offer *o, const struct job *j)
 {
 	for (size_t i = 0; i < o->resting_count; i++)
 		if (o->resting[i].seconds > 0 &&
-		    memcmp(o->resting[i].job, j->id, sizeof(j->id)) == 0)
+		    memcmp(o->resting[i].job, job_facts(j)->id, sizeof(job_facts(j)->id)) == 0)
 			return true;
 	return false;
 }
@@ -118,10 +118,10 @@ tasks_claim_examples(const struct job *j, const struct manifest *m, struct why *
 		err_set(why, ERR_INVALID, "examples is 0");
 		return PROBLEM_NO_EXAMPLES;
 	}
-	if (m->examples > j->work->spec.aggregate.max_examples) {
+	if (m->examples > job_facts(j)->work->spec.aggregate.max_examples) {
 		err_set(why, ERR_LIMIT, "%llu examples; the job allows %llu",
 		    (unsigned long long)m->examples,
-		    (unsigned long long)j->work->spec.aggregate.max_examples);
+		    (unsigned long long)job_facts(j)->work->spec.aggregate.max_examples);
 		return PROBLEM_TOO_MANY_EXAMPLES;
 	}
 	return PROBLEM_NONE;
@@ -130,15 +130,15 @@ tasks_claim_examples(const struct job *j, const struct manifest *m, struct why *
 static bool
 is_sized(const struct job *j)
 {
-	return j->work->spec.recipe.local.unit == LOCAL_SIZED && !job_evaluates(j);
+	return job_facts(j)->work->spec.recipe.local.unit == LOCAL_SIZED && !job_evaluates(j);
 }
 
 uint64_t
 tasks_size_oldest(const struct job *j)
 {
-	uint64_t stale = j->work->spec.round.max_staleness;
+	uint64_t stale = job_facts(j)->work->spec.round.max_staleness;
 
-	return j->row.round > stale ? j->row.round - stale : 1;
+	return job_facts(j)->row.round > stale ? job_facts(j)->row.round - stale : 1;
 }
 
 /* A task that nobody here knows was handed out by a coordinator whose last rows a restored backup has not. */
@@ -147,8 +147,8 @@ claim_steps(const struct job *j, const struct manifest *m, struct why *why)
 {
 	if (!is_sized(j))
 		return PROBLEM_NONE;
-	const struct tempo_task *task = tempo_find(&j->work->tempo, m->device, m->round);
-	uint64_t most = task ? task->steps : j->work->spec.recipe.local.max_steps;
+	const struct tempo_task *task = tempo_find(&job_facts(j)->work->tempo, m->device, m->round);
+	uint64_t most = task ? task->steps : job_facts(j)->work->spec.recipe.local.max_steps;
 	if (m->steps <= most)
 		return PROBLEM_NONE;
 	err_set(why, ERR_LIMIT, "%llu steps; the task gave %llu", (unsigned long long)m->steps,
@@ -166,7 +166,7 @@ claim_work(const struct job *j, const struct manifest *m, struct why *why)
 		problem = claim_steps(j, m, why);
 	if (problem)
 		return problem;
-	if (j->work->spec.aggregate.normalise &&
+	if (job_facts(j)->work->spec.aggregate.normalise &&
 	    (!(m->normaliser > 0) || m->optimizer == MANIFEST_ADAM ||
 		m->optimizer == MANIFEST_ADAMW)) {
 		err_set(why, ERR_INVALID, "normaliser %g of optimizer %u; the job normalises",
@@ -183,24 +183,25 @@ tasks_claim_format(const struct job *j, const struct manifest *m, struct why *wh
 	const struct codec *codec = v.codec;
 
 	if ((m->flags & (MANIFEST_MASKED | MANIFEST_KIND_MASK)) || m->slice != 0 ||
-	    v.second != (j->work->spec.aggregate.variates > 0)) {
+	    v.second != (job_facts(j)->work->spec.aggregate.variates > 0)) {
 		err_set(why, ERR_UNSUPPORTED, "flags 0x%x, slice %u", m->flags, m->slice);
 		return PROBLEM_UNSUPPORTED;
 	}
-	if (!codec || !recipe_upload_takes(&j->work->spec.recipe.upload, codec->name)) {
+	if (!codec || !recipe_upload_takes(&job_facts(j)->work->spec.recipe.upload, codec->name)) {
 		err_set(why, ERR_UNSUPPORTED, "codec %u; the job takes %s%s", m->codec,
-		    j->work->spec.recipe.codec,
-		    j->work->spec.recipe.upload.codec_count > 1 ? " and others" : "");
+		    job_facts(j)->work->spec.recipe.codec,
+		    job_facts(j)->work->spec.recipe.upload.codec_count > 1 ? " and others" : "");
 		return PROBLEM_UNKNOWN_CODEC;
 	}
-	if (m->elements != j->work->table.elements || m->block != codec->block) {
+	if (m->elements != job_facts(j)->work->table.elements || m->block != codec->block) {
 		err_set(why, ERR_INVALID, "%llu elements in blocks of %u; the model has %llu",
 		    (unsigned long long)m->elements, m->block,
-		    (unsigned long long)j->work->table.elements);
+		    (unsigned long long)job_facts(j)->work->table.elements);
 		return PROBLEM_BAD_MANIFEST;
 	}
 	uint64_t need = vectors_times(
-	    recipe_upload_bytes(&j->work->spec.recipe.upload, codec, m->elements), v.second);
+	    recipe_upload_bytes(&job_facts(j)->work->spec.recipe.upload, codec, m->elements),
+	    v.second);
 	if (codec->fixed_size ? m->payload_bytes != need : m->payload_bytes > need) {
 		err_set(why, ERR_INVALID, "payload of %llu bytes; the codec needs %llu",
 		    (unsigned long long)m->payload_bytes, (unsigned long long)need);
@@ -217,8 +218,9 @@ tasks_size(struct job *j, const uint8_t device[32], uint64_t *steps)
 	*steps = 0;
 	if (!is_sized(j))
 		return ERR_OK;
-	const struct tempo_task *task = tempo_size(&j->work->tempo, &j->work->spec.recipe.local,
-	    device, j->row.round, tasks_size_oldest(j));
+	const struct tempo_task *task =
+	    tempo_size(job_tempo(j), &job_facts(j)->work->spec.recipe.local, device,
+		job_facts(j)->row.round, tasks_size_oldest(j));
 	if (!task)
 		return ERR_NOMEM;
 	*steps = task->steps;
@@ -228,9 +230,8 @@ tasks_size(struct job *j, const uint8_t device[32], uint64_t *steps)
 void
 tasks_size_note(struct job *j, const struct engine_claim *claim)
 {
-	if (j->work && is_sized(j) && claim->speed.seconds > 0)
-		tempo_note(
-		    &j->work->tempo, claim->device, claim->speed.steps, claim->speed.seconds);
+	if (job_facts(j)->work && is_sized(j) && claim->speed.seconds > 0)
+		tempo_note(job_tempo(j), claim->device, claim->speed.steps, claim->speed.seconds);
 }
 
 /* --- the differences that a task may name */
@@ -251,17 +252,17 @@ tasks_offer_difference(const struct job *j, const struct offer *o, struct task *
 	char from[65];
 	size_t i = 0;
 
-	if (j->work->difference_count == 0 || holds(o, out->model) ||
-	    !tasks_offer_names(o->codecs, o->codec_count, j->work->spec.download.codec))
+	if (job_facts(j)->work->differences.count == 0 || holds(o, out->model) ||
+	    !tasks_offer_names(o->codecs, o->codec_count, job_facts(j)->work->spec.download.codec))
 		return;
-	while (i < j->work->difference_count &&
-	    memcmp(j->work->differences[i].to, j->row.base, 32) != 0)
+	while (i < job_facts(j)->work->differences.count &&
+	    memcmp(job_facts(j)->work->differences.items[i].to, job_facts(j)->row.base, 32) != 0)
 		i++;
-	for (; i < j->work->difference_count; i++) {
-		bytes += j->work->differences[i].bytes;
-		if (bytes >= j->model_bytes)
+	for (; i < job_facts(j)->work->differences.count; i++) {
+		bytes += job_facts(j)->work->differences.items[i].bytes;
+		if (bytes >= job_facts(j)->model_bytes)
 			return;
-		hex_encode(from, j->work->differences[i].from, 32);
+		hex_encode(from, job_facts(j)->work->differences.items[i].from, 32);
 		if (!holds(o, from))
 			continue;
 		memcpy(out->from, from, sizeof(from));
@@ -279,24 +280,25 @@ tasks_size_missing(
 	    !hex_decode(out->job, sizeof(out->job), task->job, strlen(task->job)))
 		return false;
 	memcpy(out->device, device, sizeof(out->device));
-	lock_take(&g->lock);
+	jobs_lock(g);
 	const struct job *j = jobs_find(g, out->job);
-	const struct tempo_task *sized =
-	    j && j->work ? tempo_find(&j->work->tempo, device, task->round) : NULL;
+	const struct tempo_task *sized = j && job_facts(j)->work
+	    ? tempo_find(&job_facts(j)->work->tempo, device, task->round)
+	    : NULL;
 	/* Of a job that ended meanwhile nobody waits for the task. */
 	bool missing = sized && !sized->stored;
 	if (missing)
 		out->oldest = tasks_size_oldest(j);
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	return missing;
 }
 
 void
 tasks_size_stored(struct engine *g, const struct store_sized *row)
 {
-	lock_take(&g->lock);
+	jobs_lock(g);
 	struct job *j = jobs_find(g, row->job);
-	if (j && j->work)
-		tempo_stored(&j->work->tempo, row->device, row->round);
-	lock_release(&g->lock);
+	if (j && job_facts(j)->work)
+		tempo_stored(job_tempo(j), row->device, row->round);
+	jobs_unlock(g);
 }

@@ -11,23 +11,24 @@ bool
 tasks_out_missing(
     struct engine *g, const uint8_t device[32], const struct task *task, struct store_out *out)
 {
-	*out = (struct store_out){.round = task->round, .at = age_latest(g->services->age)};
+	*out = (struct store_out){.round = task->round, .at = age_latest(jobs_services(g)->age)};
 	if (task->wait || !hex_decode(out->job, sizeof(out->job), task->job, strlen(task->job)))
 		return false;
 	memcpy(out->device, device, sizeof(out->device));
-	lock_take(&g->lock);
+	jobs_lock(g);
 	const struct job *j = jobs_find(g, out->job);
-	const struct invite *v =
-	    j && j->work && j->round.policy.buffered ? roster_find(j, device) : NULL;
+	const struct invite *v = j && job_facts(j)->work && job_facts(j)->round.policy.buffered
+	    ? roster_find(j, device)
+	    : NULL;
 	bool missing = v && v->state == INVITE_OUT && v->round == task->round && !v->stored;
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	return missing;
 }
 
 void
 tasks_out_stored(struct engine *g, const struct store_out *row)
 {
-	lock_take(&g->lock);
+	jobs_lock(g);
 	const struct job *j = jobs_find(g, row->job);
 	struct invite *v = j ? roster_find(j, row->device) : NULL;
 	if (v && v->round == row->round) {
@@ -36,7 +37,7 @@ tasks_out_stored(struct engine *g, const struct store_out *row)
 		if (v->state == INVITE_ABORTED || v->state == INVITE_STOPPED)
 			tasks_returned(g, j, v);
 	}
-	lock_release(&g->lock);
+	jobs_unlock(g);
 }
 
 static enum err
@@ -64,8 +65,8 @@ tasks_returned(struct engine *g, const struct job *j, struct invite *v)
 	if (!row)
 		return;
 	row->round = v->round;
-	memcpy(row->job, j->id, sizeof(row->job));
+	memcpy(row->job, job_facts(j)->id, sizeof(row->job));
 	memcpy(row->device, v->device, sizeof(row->device));
-	if (store_submit(g->services->store, drop_out, out_dropped, row))
+	if (store_submit(jobs_services(g)->store, drop_out, out_dropped, row))
 		free(row);
 }

@@ -46,34 +46,33 @@ tasks_refusal_print(const struct offer *o)
 
 /* Where a refusal stands, or would stand. */
 static size_t
-place_of(const struct job *j, const uint8_t device[32], enum task_kind kind)
+place_of(const struct job_refusals *l, const uint8_t device[32], enum task_kind kind)
 {
 	uint8_t key[33];
 
 	memcpy(key, device, 32);
 	key[32] = (uint8_t)kind;
-	return bytes_place(j->refusals, j->refusal_count, sizeof(*j->refusals), key, sizeof(key));
+	return bytes_place(l->items, l->count, sizeof(*l->items), key, sizeof(key));
 }
 
 static struct engine_refusal *
-find_refusal(const struct job *j, const uint8_t device[32], enum task_kind kind)
+find_refusal(const struct job_refusals *l, const uint8_t device[32], enum task_kind kind)
 {
-	size_t at = place_of(j, device, kind);
-	struct engine_refusal *r = at < j->refusal_count ? &j->refusals[at] : NULL;
+	size_t at = place_of(l, device, kind);
+	struct engine_refusal *r = at < l->count ? &l->items[at] : NULL;
 
 	return r && r->kind == kind && memcmp(r->device, device, 32) == 0 ? r : NULL;
 }
 
 static struct engine_refusal *
-add_refusal(struct job *j, size_t at)
+add_refusal(struct job_refusals *l, size_t at)
 {
-	struct engine_refusal *all =
-	    bytes_grow(j->refusals, j->refusal_count, &j->refusal_room, sizeof(*all));
+	struct engine_refusal *all = bytes_grow(l->items, l->count, &l->room, sizeof(*all));
 
 	if (!all)
 		return NULL;
-	j->refusals = all;
-	memmove(&all[at + 1], &all[at], (j->refusal_count++ - at) * sizeof(*all));
+	l->items = all;
+	memmove(&all[at + 1], &all[at], (l->count++ - at) * sizeof(*all));
 	return &all[at];
 }
 
@@ -83,9 +82,10 @@ tasks_refusal_note(
 {
 	if (cause.reason != ABORT_OUT_OF_MEMORY || cause.needed_bytes == 0)
 		return false;
-	struct engine_refusal *r = find_refusal(j, v->device, kind);
+	struct job_refusals *l = job_refusals(j);
+	struct engine_refusal *r = find_refusal(l, v->device, kind);
 	if (!r)
-		r = add_refusal(j, place_of(j, v->device, kind));
+		r = add_refusal(l, place_of(l, v->device, kind));
 	if (!r)
 		return false;
 	*r = (struct engine_refusal){.kind = (uint8_t)kind,
@@ -102,18 +102,19 @@ tasks_refusal_note(
 void
 tasks_refusal_forget(struct job *j, const uint8_t device[32])
 {
+	struct job_refusals *l = job_refusals(j);
+
 	for (int kind = 0; kind < TASK_UNKNOWN; kind++) {
-		struct engine_refusal *r = find_refusal(j, device, (enum task_kind)kind);
+		struct engine_refusal *r = find_refusal(l, device, (enum task_kind)kind);
 		if (r)
-			memmove(
-			    r, r + 1, (size_t)(j->refusals + --j->refusal_count - r) * sizeof(*r));
+			memmove(r, r + 1, (size_t)(l->items + --l->count - r) * sizeof(*r));
 	}
 }
 
 bool
 tasks_refusal_stands(struct job *j, const uint8_t device[32], enum task_kind kind, uint64_t print)
 {
-	const struct engine_refusal *r = find_refusal(j, device, kind);
+	const struct engine_refusal *r = find_refusal(job_refusals(j), device, kind);
 
 	if (r && r->print == print)
 		return true;
@@ -127,13 +128,14 @@ tasks_refusals(struct engine *g, const uint8_t job[16], struct engine_refusal ou
 {
 	size_t n = 0;
 
-	lock_take(&g->lock);
-	const struct job *j = jobs_find(g, job);
-	for (; j && n < j->refusal_count && n < ENGINE_REFUSALS; n++) {
-		out[n] = j->refusals[n];
-		memcpy(out[n].job, j->id, sizeof(out[n].job));
+	jobs_lock(g);
+	struct job *j = jobs_find(g, job);
+	const struct job_refusals *l = j ? job_refusals(j) : NULL;
+	for (; l && n < l->count && n < ENGINE_REFUSALS; n++) {
+		out[n] = l->items[n];
+		memcpy(out[n].job, job_facts(j)->id, sizeof(out[n].job));
 	}
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	return n;
 }
 
@@ -144,17 +146,17 @@ tasks_refusals_of(
 	unsigned seen = 0;
 	size_t n = 0;
 
-	lock_take(&g->lock);
-	for (struct job *j = g->jobs; j; j = jobs_next(g, j, &seen))
+	jobs_lock(g);
+	for (struct job *j = jobs_first(g); j; j = jobs_next(g, j, &seen))
 		for (int kind = 0; kind < TASK_UNKNOWN && n < ENGINE_REFUSALS; kind++) {
 			const struct engine_refusal *r =
-			    find_refusal(j, device, (enum task_kind)kind);
+			    find_refusal(job_refusals(j), device, (enum task_kind)kind);
 			if (!r)
 				continue;
 			out[n] = *r;
-			memcpy(out[n++].job, j->id, sizeof(j->id));
+			memcpy(out[n++].job, job_facts(j)->id, sizeof(job_facts(j)->id));
 		}
-	lock_release(&g->lock);
+	jobs_unlock(g);
 	return n;
 }
 
@@ -163,12 +165,12 @@ tasks_forget(struct engine *g, const uint8_t device[32])
 {
 	unsigned seen = 0;
 
-	tails_forget_device(&g->tails, device);
-	lock_take(&g->lock);
-	for (struct job *j = g->jobs; j; j = jobs_next(g, j, &seen)) {
+	tails_forget_device(jobs_tails(g), device);
+	jobs_lock(g);
+	for (struct job *j = jobs_first(g); j; j = jobs_next(g, j, &seen)) {
 		tasks_refusal_forget(j, device);
-		if (j->work)
-			tempo_forget(&j->work->tempo, device);
+		if (job_facts(j)->work)
+			tempo_forget(job_tempo(j), device);
 	}
-	lock_release(&g->lock);
+	jobs_unlock(g);
 }

@@ -1,7 +1,7 @@
 #ifndef TASKS_INSIDE_H
 #define TASKS_INSIDE_H
 #include "drive.h"
-#include "job_struct.h"
+#include "job_facts.h"
 #include "tasks.h"
 
 /* --- what a device says against what a job needs (offer.c) */

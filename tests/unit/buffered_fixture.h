@@ -1,7 +1,7 @@
 #ifndef BUFFERED_FIXTURE_H
 #define BUFFERED_FIXTURE_H
 #include "coordinator_fixture.h"
-#include "job_struct.h"
+#include "jobs_inside.h"
 
 /* Jobs whose rounds are buffers, through the real store, spool and folder. Deltas are constant, examples 100 each unless said. */
 #define BUFFERED(name, round, more) \

@@ -1,7 +1,7 @@
 #ifndef ENGINE_FIXTURE_H
 #define ENGINE_FIXTURE_H
 #include "coordinator_fixture.h"
-#include "job_struct.h"
+#include "jobs_inside.h"
 
 /* What an engine is asked, and what it answers. */
 

@@ -11,7 +11,7 @@
 #include "age.h"
 #include "clock_fixture.h"
 #include "coordinator_fixture.h"
-#include "job_struct.h"
+#include "jobs_inside.h"
 #include "past_rows.h"
 
 #define DAY 86400.0

@@ -108,11 +108,11 @@ while_it_folds(struct coordinator *c, const uint8_t job[16], const struct task *
 	struct job *j = jobs_find(c->s.engine, job);
 
 	lock_take(&c->s.engine->lock);
-	j->round.state = ROUND_FOLDING;
+	j->facts.round.state = ROUND_FOLDING;
 	lock_release(&c->s.engine->lock);
 	const char *got = deliver(c, t, tag, 1, 100);
 	lock_take(&c->s.engine->lock);
-	j->round.state = ROUND_OPEN;
+	j->facts.round.state = ROUND_OPEN;
 	lock_release(&c->s.engine->lock);
 	return got;
 }
@@ -241,7 +241,7 @@ a_base_without_numbers(void **state)
 		if (tag == 4)
 			assert_int_equal(
 			    tasks_abort(c->s.engine, device_id(1), old.task, cause, NULL), ERR_OK);
-		assert_int_equal(jobs_find(c->s.engine, id)->round.no_numbers, tag - 3);
+		assert_int_equal(jobs_find(c->s.engine, id)->facts.round.no_numbers, tag - 3);
 	}
 	await_rounds(c, id, 2);
 	const struct store_round r = round_row(c, id, 2);

@@ -499,7 +499,7 @@ what_is_folded_again_is_waited_for(void **state)
 	uint8_t id[16], delta[16];
 
 	fold_one(c, id, &t);
-	hex_encode(hex, jobs_find(c->s.engine, id)->row.base, 32);
+	hex_encode(hex, jobs_find(c->s.engine, id)->facts.row.base, 32);
 	snprintf(file, sizeof(file), "models/%s", hex);
 	without(c, &t, file);
 	const struct job *j = jobs_find(c->s.engine, id);

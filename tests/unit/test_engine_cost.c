@@ -10,7 +10,7 @@
 #include "buf.h"
 #include "coordinator_fixture.h"
 #include "hash.h"
-#include "job_struct.h"
+#include "jobs_inside.h"
 #include "store_inside.h"
 #include "view.h"
 
@@ -115,10 +115,10 @@ static void
 is_small(const struct job *j)
 {
 	assert_non_null(j);
-	assert_int_equal(j->state, JOB_STOPPED);
-	assert_false(j->aside);
+	assert_int_equal(j->facts.state, JOB_STOPPED);
+	assert_false(j->facts.aside);
 	assert_null(j->work);
-	assert_true(j->model_bytes > ELEMENTS * sizeof(float));
+	assert_true(j->facts.model_bytes > ELEMENTS * sizeof(float));
 }
 
 /* Nothing is built of a job that is over: not even its model's header is read at a start. */

@@ -89,7 +89,7 @@ goes(void **state)
 	assert_int_equal(files(c, "kept"), 0);
 	assert_int_equal(files(c, "models"), 1);
 	assert_int_equal(delete_job(c, id, false, &gone), ERR_NOTFOUND);
-	engine_report(c->s.engine, &r);
+	jobs_report(c->s.engine, &r);
 	assert_int_equal(r.jobs[JOB_DONE], 0);
 	assert_int_equal(resubmit(c, TEXT), ERR_STATE);
 	assert_non_null(strstr(c->why.text, "deleted"));

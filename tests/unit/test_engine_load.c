@@ -11,7 +11,7 @@
 
 #include "coordinator_fixture.h"
 #include "hex.h"
-#include "job_struct.h"
+#include "jobs_inside.h"
 #include "worker.h"
 
 static const char a[] = JOB("a", "\"goal\":1", ""), b[] = JOB("b", "\"goal\":1", "");
@@ -21,7 +21,7 @@ model_path(struct coordinator *c, const uint8_t job[16], char out[256])
 {
 	char hex[65];
 
-	hex_encode(hex, jobs_find(c->s.engine, job)->model, 32);
+	hex_encode(hex, jobs_find(c->s.engine, job)->facts.model, 32);
 	snprintf(out, 256, "%s/models/%s", c->dir, hex);
 }
 
@@ -48,7 +48,7 @@ unreadable(void **state)
 	assert_int_equal(symlink(path, path), 0);
 	again(c);
 	assert_true(job_is(c, first, "paused"));
-	assert_int_equal(jobs_find(c->s.engine, first)->lack.kind, LACKS_MODEL);
+	assert_int_equal(jobs_find(c->s.engine, first)->facts.lack.kind, LACKS_MODEL);
 	assert_true(job_is(c, second, "running"));
 	/* And it goes on when that is over. */
 	assert_int_equal(rename(kept, path), 0);
@@ -82,10 +82,11 @@ each_its_own(void **state)
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 	assert_int_equal(unlink(path), 0);
 	coordinator_start(c);
-	assert_true(jobs_find(c->s.engine, first)->aside && jobs_find(c->s.engine, second)->aside);
-	assert_int_equal(jobs_find(c->s.engine, first)->lack.kind, LACKS_MODEL);
-	assert_int_equal(jobs_find(c->s.engine, second)->lack.kind, LACKS_NOTHING);
-	assert_non_null(strstr(jobs_find(c->s.engine, second)->reason, "its rows"));
+	assert_true(jobs_find(c->s.engine, first)->facts.aside &&
+	    jobs_find(c->s.engine, second)->facts.aside);
+	assert_int_equal(jobs_find(c->s.engine, first)->facts.lack.kind, LACKS_MODEL);
+	assert_int_equal(jobs_find(c->s.engine, second)->facts.lack.kind, LACKS_NOTHING);
+	assert_non_null(strstr(jobs_find(c->s.engine, second)->facts.reason, "its rows"));
 }
 
 int

@@ -62,14 +62,14 @@ counted(void **state)
 	assert_int_equal(engine_command(c->s.engine, two, JOB_PAUSED, NULL, &c->why), ERR_OK);
 	assert_string_equal(ask(c, 1, &t), "");
 	assert_string_equal(ask(c, 1, &t), "");
-	engine_report(c->s.engine, &r);
+	jobs_report(c->s.engine, &r);
 	assert_int_equal(r.jobs[JOB_RUNNING], 1);
 	assert_int_equal(r.jobs[JOB_PAUSED], 1);
 	assert_int_equal(r.tasks_total, 1);
 	assert_null(deliver(c, &t, 1, 1, 100));
 	await_state(c, one, "done");
 	assert_int_equal(engine_command(c->s.engine, two, JOB_STOPPED, NULL, &c->why), ERR_OK);
-	engine_report(c->s.engine, &r);
+	jobs_report(c->s.engine, &r);
 	assert_int_equal(r.jobs[JOB_RUNNING] + r.jobs[JOB_PAUSED], 0);
 	assert_int_equal(r.jobs[JOB_DONE], 1);
 	assert_int_equal(r.jobs[JOB_STOPPED], 1);
@@ -97,7 +97,7 @@ counted_anew(void **state)
 	assert_int_equal(engine_command(c->s.engine, two, JOB_PAUSED, NULL, &c->why), ERR_OK);
 	coordinator_stop(c);
 	coordinator_start(c);
-	engine_report(c->s.engine, &r);
+	jobs_report(c->s.engine, &r);
 	assert_int_equal(r.jobs[JOB_RUNNING], 1);
 	assert_int_equal(r.jobs[JOB_PAUSED], 1);
 	assert_int_equal(r.tasks_total, 0);

@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 
 #include "coordinator_fixture.h"
-#include "job_struct.h"
+#include "jobs_inside.h"
 
 /* Linked in the place of base's: time goes by where a test says so, and only there. */
 static atomic_ullong now_ms = 1000000;

@@ -9,7 +9,7 @@
 
 #include "coordinator_fixture.h"
 #include "evalset.h"
-#include "job_struct.h"
+#include "jobs_inside.h"
 
 /* Two jobs of ten parameters. One example of the first is quick, one of the second takes over a million multiply-adds. */
 #define QUICK "{\"type\":\"linear\",\"out\":2}"
@@ -86,9 +86,9 @@ await_folding(struct coordinator *c, const uint8_t job[16])
 	uint64_t until = clock_ms() + 60000;
 	const struct job *j = jobs_find(c->s.engine, job);
 
-	while (j->round.state != ROUND_FOLDING && clock_ms() < until)
+	while (j->facts.round.state != ROUND_FOLDING && clock_ms() < until)
 		rounds_tick(c->s.engine);
-	assert_int_equal(j->round.state, ROUND_FOLDING);
+	assert_int_equal(j->facts.round.state, ROUND_FOLDING);
 }
 
 /* Others fold on, are measured meanwhile if they are another owner's, and a stop ends it. */
@@ -145,7 +145,7 @@ static bool
 is_folded(struct coordinator *c, const uint8_t job[16])
 {
 	lock_take(&c->s.engine->lock);
-	bool folded = jobs_find(c->s.engine, job)->folds > 0;
+	bool folded = jobs_find(c->s.engine, job)->pace.folds > 0;
 	lock_release(&c->s.engine->lock);
 	return folded;
 }
@@ -190,8 +190,8 @@ each_third_round(void **state)
 	coordinator_stop(c);
 	coordinator_start(c);
 	const struct job *j = jobs_find(c->s.engine, id);
-	assert_true(j->metric.known);
-	assert_int_equal(j->metric_round, 6);
+	assert_true(j->facts.metric.known);
+	assert_int_equal(j->facts.metric_round, 6);
 }
 
 /* A batch too large for memory or time is refused; of a job that was taken before, fewer threads work at a time. */

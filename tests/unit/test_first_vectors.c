@@ -10,7 +10,7 @@
 
 #include "buf.h"
 #include "coordinator_fixture.h"
-#include "job_struct.h"
+#include "jobs_inside.h"
 #include "net.h"
 
 #define FOLDER "tests/vectors/first"
@@ -112,7 +112,7 @@ are_the_same(void **state)
 		assert_true(hex_decode(want, 32, hex, 64));
 		submit(c, text, job);
 		const struct job *j = jobs_find(c->s.engine, job);
-		if (memcmp(j->model, want, 32) != 0)
+		if (memcmp(j->facts.model, want, 32) != 0)
 			fail_msg("%s: another first model", name);
 		assert_int_equal(models_get(c->s.models, want, &map, &c->why), ERR_OK);
 		assert_int_equal(map->bytes, bytes);

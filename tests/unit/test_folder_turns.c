@@ -11,7 +11,7 @@
 #include "budget.h"
 #include "coordinator_fixture.h"
 #include "cpu.h"
-#include "job_struct.h"
+#include "jobs_inside.h"
 #include "stop.h"
 
 #define TWO "\"goal\":2,\"quorum\":2"

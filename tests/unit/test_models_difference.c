@@ -19,6 +19,7 @@
 #include "hash.h"
 #include "hex.h"
 #include "job.h"
+#include "jobs_inside.h"
 #include "messages.h"
 #include "modelfile.h"
 #include "models_inside.h"
@@ -296,7 +297,7 @@ new_job(void)
 	struct job *j = calloc(1, sizeof(*j));
 
 	assert_non_null(j);
-	j->work = calloc(1, sizeof(*j->work));
+	j->facts.work = j->work = calloc(1, sizeof(*j->work));
 	assert_non_null(j->work);
 	return j;
 }
@@ -332,9 +333,9 @@ another_job(void **state)
 	models_map_release(map);
 	assert_int_equal(get(f, 4, 3, &map), ERR_OK);
 	models_map_release(map);
-	memcpy(j->model, f->ids[5], 32);
+	memcpy(j->facts.model, f->ids[5], 32);
 	jobs_difference_load(&s, j);
-	assert_int_equal(j->work->difference_count, 1);
+	assert_int_equal(j->work->differences.count, 1);
 	free_job(j);
 }
 
@@ -373,7 +374,7 @@ offered(struct fixture *f, struct job *j, size_t base, const char *held, uint64_
 	struct offer o = {.codecs = {"f32", "int8"}, .codec_count = 2};
 	struct task t = {.wait = false};
 
-	memcpy(j->row.base, f->ids[base], 32);
+	memcpy(j->facts.row.base, f->ids[base], 32);
 	hex_encode(t.model, f->ids[base], 32);
 	for (const char *p = held; *p; p++)
 		hex_encode(o.held_models[o.held_count++], f->ids[*p - '0'], 32);
@@ -398,10 +399,10 @@ offers(void **state)
 	uint64_t bytes;
 
 	strcpy(j->work->spec.download.codec, "int8");
-	j->model_bytes = f->bytes;
-	memcpy(j->model, f->ids[5], 32);
+	j->facts.model_bytes = f->bytes;
+	memcpy(j->facts.model, f->ids[5], 32);
 	jobs_difference_load(&s, j);
-	assert_int_equal(j->work->difference_count, 5);
+	assert_int_equal(j->work->differences.count, 5);
 	assert_int_equal(offered(f, j, 5, "4", &bytes), 4);
 	assert_int_equal(bytes, STEP_BYTES);
 	assert_int_equal(offered(f, j, 5, "023", &bytes), 3);
@@ -418,12 +419,12 @@ offers(void **state)
 	strcpy(j->work->spec.download.codec, "int8");
 	/* A new round on that base: what was between is no way any more. */
 	jobs_difference_add(j, f->ids[3], f->ids[0], 100);
-	assert_int_equal(j->work->difference_count, 1);
+	assert_int_equal(j->work->differences.count, 1);
 	assert_int_equal(offered(f, j, 0, "3", &bytes), 3);
 	assert_int_equal(offered(f, j, 0, "2", &bytes), MODELS);
 	for (int i = 0; i < 40; i++)
 		jobs_difference_add(j, f->ids[i % 2], f->ids[(i + 1) % 2], 100);
-	assert_int_equal(j->work->difference_count, ENGINE_DIFFERENCES);
+	assert_int_equal(j->work->differences.count, ENGINE_DIFFERENCES);
 	free_job(j);
 }
 
@@ -457,9 +458,9 @@ the_longest_way(void **state)
 	path_of(f, 5, "", path);
 	assert_int_equal(truncate(path, 1 << 20), 0);
 	strcpy(j->work->spec.download.codec, "int8");
-	j->model_bytes = 1 << 20;
-	memcpy(j->model, ids[0], 32);
-	memcpy(j->row.base, ids[0], 32);
+	j->facts.model_bytes = 1 << 20;
+	memcpy(j->facts.model, ids[0], 32);
+	memcpy(j->facts.row.base, ids[0], 32);
 	jobs_difference_load(&s, j);
 	hex_encode(t.model, ids[0], 32);
 	hex_encode(o.held_models[0], ids[ENGINE_DIFFERENCES], 32);

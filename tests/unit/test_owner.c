@@ -11,7 +11,7 @@
 #include "audit_rows.h"
 #include "coordinator_fixture.h"
 #include "evalset.h"
-#include "job_struct.h"
+#include "jobs_inside.h"
 #include "record.h"
 
 #define FIRST JOB("first", "\"goal\":1", "")
@@ -82,10 +82,10 @@ bytes(void **state)
 
 	assert_int_equal(submit_as(c, FIRST, 1, true, id), ERR_OK);
 	const struct job *j = jobs_find(c->s.engine, id);
-	c->config.owner_document_bytes = 2 * sizes_memory(j) - 1;
+	c->config.owner_document_bytes = 2 * job_memory(j) - 1;
 	denied(c, SECOND, "owner_document_bytes");
 	c->config.owner_document_bytes = 0;
-	c->config.owner_model_bytes = 2 * j->model_bytes - 1;
+	c->config.owner_model_bytes = 2 * j->facts.model_bytes - 1;
 	denied(c, SECOND, "owner_model_bytes");
 	assert_int_equal(engine_command(c->s.engine, id, JOB_STOPPED, NULL, &c->why), ERR_OK);
 	denied(c, SECOND, "owner_model_bytes");
@@ -253,7 +253,7 @@ count_jobs(struct coordinator *c)
 {
 	struct engine_report r;
 
-	engine_report(c->s.engine, &r);
+	jobs_report(c->s.engine, &r);
 	return (unsigned)r.jobs[JOB_RUNNING];
 }
 
@@ -288,7 +288,7 @@ models_at_once(void **state)
 	uint8_t id[16];
 
 	assert_int_equal(submit_as(c, FIRST, 2, true, id), ERR_OK);
-	uint64_t one = jobs_find(c->s.engine, id)->model_bytes;
+	uint64_t one = jobs_find(c->s.engine, id)->facts.model_bytes;
 	/* Their files say the job's id, which has the same length for all. */
 	c->config.owner_model_bytes = 6 * one + one / 2;
 	assert_int_equal(crowd(c, submit_one), 6);

@@ -15,7 +15,7 @@
 
 #include "buf.h"
 #include "coordinator_fixture.h"
-#include "job_struct.h"
+#include "jobs_inside.h"
 #include "modelfile.h"
 #include "round.h"
 
@@ -297,7 +297,7 @@ held_bytes(struct coordinator *c)
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < count_jobs(); i++)
-		sum += sizes_memory(jobs_find(c->s.engine, ids[i]));
+		sum += job_memory(jobs_find(c->s.engine, ids[i]));
 	return sum;
 }
 

@@ -11,7 +11,7 @@
 #include "buf.h"
 #include "coordinator_fixture.h"
 #include "job.h"
-#include "job_struct.h"
+#include "jobs_inside.h"
 #include "past_rows.h"
 #include "round.h"
 #include "throughput.h"
@@ -449,7 +449,7 @@ newcomers_around_a_start(void **state)
 	/* Measured before the round; what is measured in it changes nothing. */
 	assert_int_equal(given(c, 1), 300);
 	m = (struct measured){.tag = 9, .steps = 1, .at = now + 100};
-	memcpy(m.job, inside(c)->id, 16);
+	memcpy(m.job, inside(c)->facts.id, 16);
 	for (int i = 0; i < 3; i++)
 		measure(c, m);
 	again(c);

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "coordinator_fixture.h"
-#include "job_struct.h"
+#include "jobs_inside.h"
 
 static enum err
 set_as(struct coordinator *c, const uint8_t id[16], const char *text, bool bounded)
@@ -69,7 +69,8 @@ stays(void **state)
 		assert_int_equal(terms(c, id)->stop.rounds, 7);
 		assert_int_equal(jobs_find(c->s.engine, id)->member.share, 4);
 		assert_int_equal(jobs_find(c->s.engine, id)->member.priority, 2);
-		assert_int_equal(jobs_find(c->s.engine, id)->round.policy.deadline_ms, 300000);
+		assert_int_equal(
+		    jobs_find(c->s.engine, id)->facts.round.policy.deadline_ms, 300000);
 		assert_int_equal(job_number(c, id, "priority"), 2);
 		restart(c);
 		assert_int_equal(engine_submit(c->s.engine,
@@ -83,7 +84,7 @@ stays(void **state)
 	restart(c);
 	assert_int_equal(terms(c, id)->share, 5);
 	assert_int_equal(terms(c, id)->stop.rounds, 0);
-	assert_int_equal(jobs_find(c->s.engine, id)->round.policy.deadline_ms, 500000);
+	assert_int_equal(jobs_find(c->s.engine, id)->facts.round.policy.deadline_ms, 500000);
 }
 
 /* The open round's deadline is the new one: so much before, or after, what it was. */
@@ -96,7 +97,7 @@ open_round(void **state)
 
 	submit(c, JOB("n", "\"goal\":2,\"deadline_s\":500", ""), id);
 	assert_string_equal(ask(c, 1, &t), "");
-	const struct round *r = &jobs_find(c->s.engine, id)->round;
+	const struct round *r = &jobs_find(c->s.engine, id)->facts.round;
 	const uint64_t before = r->deadline_ms;
 	set(c, id, "{\"round.deadline_s\":2000}");
 	assert_int_equal(r->deadline_ms, before + 1500000);
@@ -201,7 +202,7 @@ bounded(void **state)
 	assert_int_equal(set_as(c, id, "{\"share\":8}", true), ERR_OK);
 	assert_int_equal(set_as(c, id, "{\"share\":9}", true), ERR_DENIED);
 	/* Its models are promised room for. */
-	c->config.owner_model_bytes = 10 * jobs_find(c->s.engine, id)->model_bytes;
+	c->config.owner_model_bytes = 10 * jobs_find(c->s.engine, id)->facts.model_bytes;
 	assert_int_equal(set_as(c, id, "{\"stop.rounds\":100}", true), ERR_DENIED);
 	assert_non_null(strstr(c->why.text, "owner_model_bytes"));
 	assert_int_equal(set_as(c, id, "{\"stop.rounds\":0}", true), ERR_DENIED);

@@ -1,0 +1,77 @@
+#ifndef JOBS_INSIDE_H
+#define JOBS_INSIDE_H
+#include "choice.h"
+#include "job_facts.h"
+#include "job_needs.h"
+#include "late.h"
+#include "lock.h"
+#include "report.h"
+#include "share.h"
+#include "tails.h"
+
+/* Inside of the room. Fields are under the engine's lock unless said otherwise. */
+
+/* A device whose control variate counts in the coordinator's. */
+struct engine_member {
+	uint8_t device[32];
+	uint64_t round; /* the last committed one that its delta is in */
+};
+
+/* A device that asks for a job's tasks. */
+struct engine_regular {
+	uint8_t device[32];
+	uint64_t asked_ms;
+	uint64_t folded; /* the last round that took a delta of it; 0: none */
+};
+
+struct job {
+	struct job_facts facts;
+	struct job_work *work; /* facts.work */
+	struct job_pace pace;
+	struct job *next; /* by priority, then age */
+	struct job *chain; /* of its bucket */
+	struct share_member
+	    member; /* of g->order, while it is not over; its priority is that in force */
+	unsigned users; /* who has it without the lock */
+	unsigned readers; /* who reads its work without the lock */
+	bool deleting; /* somebody does */
+	bool asked; /* since the coordinator started, by a device that its rounds can use */
+	uint8_t (*evaluators)[32]; /* of those, who evaluates: sorted, no more than the quorum */
+	size_t evaluator_count, evaluator_room;
+	struct invite *invites; /* sorted by device */
+	size_t invite_count, invite_room;
+	struct choice_ticket *candidates; /* gathered askers, the first to be drawn first */
+	size_t candidate_count, candidate_room;
+	struct engine_member *members; /* of a job with control variates: those it has, by device */
+	size_t member_count; /* at most spec.aggregate.variates, for which there is room */
+	/* Of a job that takes late deltas: the rounds whose tasks may still be answered, the newest first. */
+	struct late_point *points;
+	size_t point_count;
+	/* Of a buffered job whose rule bears hostile devices: who asked lately, by device, and the rounds that each rests. */
+	struct engine_regular *regulars;
+	size_t regular_count, regular_room;
+	uint64_t rest;
+	struct job_refusals refusals;
+};
+
+struct engine {
+	const struct services *services;
+	uint8_t task_key[32];
+	struct lock lock;
+	struct job *jobs;
+	/* The same by the first byte of their ids, which are hashes. */
+	struct job *buckets[256];
+	struct job *last; /* of them */
+	struct share_order
+	    order; /* of those that are not over: who is asked first for a device's work */
+	uint64_t serial; /* of the newest */
+	size_t job_count, gone_count;
+	bool
+	    dated; /* each job that is over has an end; one that ended while the clock was doubted has none */
+	struct engine_report report; /* that of the lock apart */
+	struct engine_reservation *reserved; /* the oldest first */
+	struct tails tails; /* under a lock of its own */
+	struct engine_pace pace;
+};
+
+#endif
