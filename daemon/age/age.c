@@ -30,7 +30,8 @@ struct reading {
 };
 
 struct age {
-	const struct services *services;
+	const struct services *services; /* for the audit log */
+	struct store *store;
 	pthread_mutex_t lock; /* of all below */
 	enum age_doubt doubt;
 	double since;
@@ -223,7 +224,7 @@ store_marks(struct age *a, struct reading now, bool turned)
 		return;
 	*m = (struct marks){a, a->doubt, now, a->offset, turned, ""};
 	describe(a, now, m->detail, sizeof(m->detail));
-	if (store_submit(a->services->store, write_marks, written, m)) {
+	if (store_submit(a->store, write_marks, written, m)) {
 		tell(m);
 		free(m);
 	}
@@ -359,7 +360,7 @@ age_confirm(struct age *a, const char *by, bool *changed, struct why *why)
 	if (!*changed)
 		return ERR_OK;
 	/* Durable first: what was answered survives a restart. A step meanwhile is found by the next look. */
-	enum err e = store_write(a->services->store, write_confirmation, &c, why);
+	enum err e = store_write(a->store, write_confirmation, &c, why);
 	if (e)
 		return e;
 	pthread_mutex_lock(&a->lock);
@@ -468,15 +469,16 @@ age_of_database(struct store_db *db, enum age_doubt *out)
 }
 
 enum err
-age_new(struct age **out, const struct services *s, struct why *why)
+age_new(struct age **out, const struct services *s, struct store *store, struct why *why)
 {
 	struct age *a = calloc(1, sizeof(*a));
 
 	if (!a)
 		return err_set(why, ERR_NOMEM, "no memory");
 	a->services = s;
+	a->store = store;
 	pthread_mutex_init(&a->lock, NULL);
-	enum err e = store_read(s->store, read_marks, a, why);
+	enum err e = store_read(store, read_marks, a, why);
 	if (e) {
 		age_free(a);
 		return e;

@@ -3,7 +3,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "services.h"
+#include "err.h"
+
+struct services;
+struct store;
 
 /*
  * Whether the wall clock may be believed where something is deleted, or ended for good, because of its age (README.md). Any thread, also
@@ -21,7 +24,8 @@ const char *age_doubt_name(enum age_doubt d);
 #define AGE_STORED_MS 3600000
 
 /* At start, after the store is open and the incarnation is known: judges the clock by what is stored. Blocks. */
-ERR_MUST_USE enum err age_new(struct age **out, const struct services *s, struct why *why);
+ERR_MUST_USE enum err age_new(
+    struct age **out, const struct services *s, struct store *store, struct why *why);
 /* The last look, before the store closes: what is believed is stored. NULL is legal. */
 void age_stop(struct age *a);
 void age_free(struct age *a);

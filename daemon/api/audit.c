@@ -15,6 +15,7 @@
 #include "record_json.h"
 #include "registry.h"
 #include "services.h"
+#include "services_ca.h"
 #include "shared.h"
 #include "store.h"
 #include "views.h"

@@ -487,7 +487,7 @@ accept_done(void *arg, enum err e, const struct why *why)
 	if (e && d->part.accepted)
 		spool_orphan_note(x->services->spool, &d->m);
 	else if (!e)
-		spool_orphan_release(x->services);
+		spool_orphan_release(x->services->spool, x->services->store);
 	if (!e)
 		answer_receipt(x, d, true);
 	else if (d->verdict == ERR_DENIED)

@@ -14,6 +14,7 @@
 #include "lost.h"
 #include "registry.h"
 #include "server.h"
+#include "services.h"
 #include "tasks.h"
 
 /* One erasure, carried through the store's transaction. */

@@ -15,9 +15,11 @@
 #include "messages.h"
 #include "registry.h"
 #include "server.h"
+#include "services.h"
 #include "shared.h"
 #include "store.h"
 #include "tasks.h"
+#include "x509.h"
 
 #define ROTATIONS 3 /* at will */
 #define RENEWALS_LOGGED 3600 /* seconds */

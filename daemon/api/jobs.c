@@ -16,6 +16,7 @@
 #include "num.h"
 #include "override.h"
 #include "registry.h"
+#include "services.h"
 #include "store.h"
 #include "view.h"
 #include "views.h"

@@ -21,9 +21,11 @@
 #include "registry.h"
 #include "report.h"
 #include "services.h"
+#include "services_ca.h"
 #include "shared.h"
 #include "spent.h"
 #include "store.h"
+#include "x509.h"
 
 /* One enrolment, carried through the store's transaction. */
 struct enrolment {
@@ -283,7 +285,8 @@ api_join(struct exchange *x)
 		exchange_bytes(
 		    x, j->repeated ? 200 : 201, "application/json", j->answer.data, j->answer.len);
 	/* A repeat is free, and no reason to fill a disk. */
-	if (!e && (!j->repeated || spent_log(x->services, j->device.id, 0)))
+	if (!e &&
+	    (!j->repeated || spent_log(x->services->spent, x->services->config, j->device.id, 0)))
 		log_event(LOG_LEVEL_INFO, "device.joined", LOG_S("device", hex),
 		    LOG_S("name", j->device.name), LOG_S("role", j->device.role),
 		    LOG_S("peer", x->peer), LOG_S("repeat", j->repeated ? "yes" : "no"));

@@ -7,6 +7,7 @@
 #include "api.h"
 #include "audit.h"
 #include "clock.h"
+#include "config.h"
 #include "drive.h"
 #include "engine.h"
 #include "file.h"
@@ -240,7 +241,8 @@ model_row(struct store_db *db, void *arg, struct why *why)
 		e = store_model_put(db, &m);
 	if (!e)
 		e = store_model_pin(db, u->id, u->owner);
-	return e ? e : engine_owner_written(u->services, db, u->charged ? &u->spending : NULL);
+	return e ? e
+		 : engine_owner_written(u->services->spent, db, u->charged ? &u->spending : NULL);
 }
 
 /* What was reserved counts by its row from then on. */
@@ -484,7 +486,7 @@ model_finish(struct exchange *x)
 		if (!e)
 			e = write_row(u, &why);
 		if (e && !u->path[0])
-			jobs_drop_leftover(x->services, u->id);
+			jobs_drop_leftover(x->services->store, x->services->models, u->id);
 		if (e)
 			exchange_failed(x, e, &why);
 		else

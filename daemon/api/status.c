@@ -15,6 +15,7 @@
 #include "reports.h"
 #include "server.h"
 #include "services.h"
+#include "services_ca.h"
 #include "shared.h"
 #include "spool.h"
 #include "tls.h"
@@ -134,7 +135,7 @@ lost_json(const struct services *s)
 	struct json *v = json_object();
 	struct lost_report r;
 
-	spool_lost_report(s, &r);
+	spool_lost_report(s->fixed, &r);
 	json_add_u64(v, "files", r.files);
 	json_add_u64(v, "bytes", r.bytes);
 	return v;

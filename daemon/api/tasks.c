@@ -5,6 +5,7 @@
 #include "api.h"
 #include "buf.h"
 #include "clock.h"
+#include "config.h"
 #include "fault.h"
 #include "hex.h"
 #include "job.h"
@@ -172,7 +173,9 @@ log_tail(const struct exchange *x, const struct abort_request *a)
 	size_t len = strlen(a->log);
 	char hex[17], tail[LOG_TAIL + 1];
 
-	if (len == 0 || !spent_log(x->services, x->who.device, len < LOG_TAIL ? len : LOG_TAIL))
+	if (len == 0 ||
+	    !spent_log(x->services->spent, x->services->config, x->who.device,
+		len < LOG_TAIL ? len : LOG_TAIL))
 		return;
 	hex_encode(hex, x->who.device, 8);
 	snprintf(tail, sizeof(tail), "%s", a->log + (len > LOG_TAIL ? len - LOG_TAIL : 0));

@@ -17,6 +17,7 @@
 #include "rng.h"
 #include "server.h"
 #include "services.h"
+#include "services_ca.h"
 #include "shared.h"
 #include "store.h"
 

@@ -9,6 +9,7 @@
 #include "json.h"
 #include "list.h"
 #include "log.h"
+#include "services.h"
 #include "store.h"
 
 struct begin {

@@ -1,6 +1,8 @@
 #ifndef INCARNATION_H
 #define INCARNATION_H
-#include "services.h"
+#include "err.h"
+
+struct services;
 
 /*
  * Which life of this coordinator it is: in every receipt and audit entry. 1 at first; the Unix time, or one more if that is

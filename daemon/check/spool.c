@@ -9,6 +9,7 @@
 #include "inspect.h"
 #include "json.h"
 #include "keys.h"
+#include "services.h"
 #include "store.h"
 
 #define NAME_ROOM 320

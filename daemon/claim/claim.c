@@ -12,6 +12,7 @@
 #include "loop.h"
 #include "registry.h"
 #include "server.h"
+#include "services.h"
 #include "store.h"
 
 #define AHEAD_S 60 /* a certificate may be so much newer than the clock */

@@ -10,6 +10,7 @@
 #include "log.h"
 #include "registry.h"
 #include "server.h"
+#include "services.h"
 #include "store.h"
 
 #define ASKED_MIN 8 /* digits */

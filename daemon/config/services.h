@@ -3,39 +3,12 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "config.h"
-#include "hash.h"
 #include "wake.h"
-#include "x509.h"
-
-/* The CA as it stands. */
-struct services_ca {
-	struct x509_cert current;
-	struct key *key;
-	uint8_t hash[HASH_LEN]; /* SHA-256 of current's DER: the fingerprint in tokens */
-	uint64_t generation; /* of current; the first is 1 */
-	/* While the CA is replaced the next one is trusted too, and issues what is renewed. */
-	bool rotating;
-	struct x509_cert next;
-	struct key *next_key;
-	/* After that: the one before, which nobody trusts here, for tokens that name it; and current as the one before
-	 * certified it. */
-	bool has_old;
-	struct x509_cert old, cross;
-	struct x509_cert signer; /* of the key that signs receipts and records */
-};
-
-/* The server's certificate, and the context that shows it. */
-struct services_tls {
-	struct tls_context *context;
-	struct key *key;
-	struct x509_cert cert;
-};
 
 /* What request handlers work with: made by main, alive as long as any thread, read-only but for what the pointed-to
  * objects lock themselves. */
 struct services {
-	/* Replaced whole on reload, of struct config, services_ca and services_tls; connections hold the services_tls they were made
+	/* Replaced whole on reload, of struct config, services_ca and services_tls (services_ca.h); connections hold the services_tls they were made
 	 * with. */
 	struct shared *config, *ca, *tls;
 	/* The first configuration: what a reload cannot change is read here. */

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "age.h"
 #include "engine_inside.h"
 #include "json.h"
 #include "log.h"
@@ -8,6 +9,7 @@
 #include "retention.h"
 #include "spool.h"
 #include "store.h"
+#include "wake.h"
 
 /* What persons do to a job: resume, pause, stop. */
 
@@ -25,12 +27,13 @@ static enum err
 write_command(struct store_db *db, void *arg, struct why *why)
 {
 	const struct command *c = arg;
-	const struct engine_change change = {c->id, c->state, c->reason, c->by};
+	const struct engine_change change = {
+	    c->id, c->state, c->reason, c->by, age_stamp(jobs_uses(c->g).age)};
 	enum job_state was;
 
 	enum err e = jobs_change_state(db, jobs_services(c->g), &change, &was, why);
 	if (!e && states_job_lives(was))
-		e = engine_owner_written(jobs_services(c->g), db, c->spending);
+		e = engine_owner_written(jobs_uses(c->g).spent, db, c->spending);
 	return e || states_job_lives(was)
 	    ? e
 	    : err_set(why, ERR_STATE, "the job is %s", states_job_name(was));
@@ -41,7 +44,7 @@ remove_delta(void *ctx, const struct store_accept *a)
 {
 	const struct command *c = ctx;
 
-	spool_remove(jobs_services(c->g)->spool, a->task);
+	spool_remove(jobs_uses(c->g).spool, a->task);
 	return ERR_OK;
 }
 
@@ -52,7 +55,7 @@ remove_deltas(struct store_db *db, void *arg, struct why *why)
 	const struct command *c = arg;
 
 	(void)why;
-	spool_forget(jobs_services(c->g)->spool, c->id, c->round);
+	spool_forget(jobs_uses(c->g).spool, c->id, c->round);
 	return store_accept_waiting(db, c->id, c->round, remove_delta, arg);
 }
 
@@ -94,7 +97,7 @@ carry_out(void *arg)
 	if (j)
 		carry_out_on(c->g, j, c);
 	jobs_unlock(c->g);
-	wake_ring(&jobs_services(c->g)->wake);
+	wake_ring(jobs_uses(c->g).wake);
 }
 
 /* A job whose files are missing or damaged can only be stopped, until it is mended and loaded again. */
@@ -131,7 +134,7 @@ write_out(struct command *c, struct why *why)
 
 	if (e)
 		return e;
-	e = store_write_reserved(jobs_services(c->g)->store, write_command, carry_out, c, why);
+	e = store_write_reserved(jobs_uses(c->g).store, write_command, carry_out, c, why);
 	if (e && c->spending)
 		engine_owner_unspend(c->g, c->spending);
 	return !e && !c->found ? ERR_NOTFOUND : e;
@@ -158,9 +161,9 @@ engine_command_of(struct engine *g, const uint8_t id[16], enum job_state to, con
 	if (e || !stop)
 		return e;
 	/* What its guard held is free now. The stop counts whatever becomes of all that: the next pass comes with the next round. */
-	e = store_write(jobs_services(g)->store, remove_deltas, &c, why);
+	e = store_write(jobs_uses(g).store, remove_deltas, &c, why);
 	if (!e)
-		e = retention_pass(jobs_services(g));
+		e = retention_pass(g);
 	if (e)
 		log_event(LOG_LEVEL_WARN, "retention.failed", LOG_S("why", err_name(e)));
 	return ERR_OK;

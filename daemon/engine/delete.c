@@ -90,7 +90,7 @@ drop_reports(struct store_db *db, void *arg, struct why *why)
 static enum err
 drop_delta(struct deletion *d, const struct delta *n)
 {
-	struct archive *kept = jobs_services(d->g)->archive;
+	struct archive *kept = jobs_uses(d->g).archive;
 
 	enum err e = d->dry ? archive_find(kept, n->task) : archive_remove(kept, n->task);
 	if (e)
@@ -104,20 +104,20 @@ drop_delta(struct deletion *d, const struct delta *n)
 static enum err
 drop_rounds(struct deletion *d, struct why *why)
 {
-	const struct services *s = jobs_services(d->g);
-	enum err e = store_read(s->store, read_deltas, d, why);
+	const struct engine_uses u = jobs_uses(d->g);
+	enum err e = store_read(u.store, read_deltas, d, why);
 
 	for (size_t i = 0; i < d->delta_count && !e; i++) {
 		e = drop_delta(d, &d->deltas[i]);
 		e = e == ERR_NOTFOUND ? ERR_OK : e;
 		/* Of a round that a stop left open. */
 		if (!d->dry)
-			spool_remove(s->spool, d->deltas[i].task);
+			spool_remove(u.spool, d->deltas[i].task);
 	}
 	FAULT("delete.deltas");
 	return e || d->dry || d->delta_count == 0
 	    ? e
-	    : store_write_reserved(s->store, drop_reports, NULL, d, why);
+	    : store_write_reserved(u.store, drop_reports, NULL, d, why);
 }
 
 static enum err
@@ -128,7 +128,7 @@ drop_all_rounds(struct deletion *d, struct why *why)
 	for (d->from = 1; d->from <= d->last && !e; d->from = d->to + 1) {
 		d->to = d->from + ROUNDS_AT_ONCE - 1;
 		e = drop_rounds(d, why);
-		if (!e && stop_asked(jobs_services(d->g)->stop))
+		if (!e && stop_asked(jobs_uses(d->g).stop))
 			e = err_set(why, ERR_CLOSED, "the coordinator stops");
 	}
 	return e;
@@ -188,7 +188,7 @@ drop_file(struct store_db *db, void *arg, struct why *why)
 
 	(void)why;
 	enum err e = store_model_get(db, d->models[d->at], &row);
-	return e == ERR_NOTFOUND ? models_delete(jobs_services(d->g)->models, d->models[d->at]) : e;
+	return e == ERR_NOTFOUND ? models_delete(jobs_uses(d->g).models, d->models[d->at]) : e;
 }
 
 /* What stays behind here goes at the next start: it has no row. */
@@ -197,9 +197,8 @@ drop_files(struct deletion *d)
 {
 	enum err e = ERR_OK;
 
-	for (d->at = 0; d->at < d->model_count && !e && !stop_asked(jobs_services(d->g)->stop);
-	     d->at++)
-		e = store_write(jobs_services(d->g)->store, drop_file, d, NULL);
+	for (d->at = 0; d->at < d->model_count && !e && !stop_asked(jobs_uses(d->g).stop); d->at++)
+		e = store_write(jobs_uses(d->g).store, drop_file, d, NULL);
 	if (e)
 		log_event(LOG_LEVEL_WARN, "retention.failed", LOG_S("why", err_name(e)));
 }
@@ -304,15 +303,15 @@ end(struct deletion *d, enum err e)
 static enum err
 delete_job(struct deletion *d, struct why *why)
 {
-	const struct services *s = jobs_services(d->g);
+	const struct engine_uses u = jobs_uses(d->g);
 	char hex[33];
 
 	enum err e = drop_all_rounds(d, why);
-	spool_forget(s->spool, d->id, d->last);
+	spool_forget(u.spool, d->id, d->last);
 	if (!e && d->out->deltas > 0)
-		e = archive_sync(s->archive, why);
+		e = archive_sync(u.archive, why);
 	if (!e)
-		e = store_write_reserved(s->store, write_deletion, forget_job, d, why);
+		e = store_write_reserved(u.store, write_deletion, forget_job, d, why);
 	if (e)
 		return e;
 	FAULT("delete.committed");
@@ -333,7 +332,7 @@ run(struct deletion *d, struct why *why)
 	if (!e && d->dry) {
 		e = drop_all_rounds(d, why);
 		if (!e)
-			e = store_read(jobs_services(d->g)->store, find_models, d, why);
+			e = store_read(jobs_uses(d->g).store, find_models, d, why);
 	} else if (!e) {
 		e = delete_job(d, why);
 		end(d, e);
@@ -359,7 +358,7 @@ date_ends(struct engine *g)
 {
 	double now;
 
-	if (!age_now(jobs_services(g)->age, &now))
+	if (!age_now(jobs_uses(g).age, &now))
 		return;
 	jobs_lock(g);
 	jobs_date_ends(g, now);
@@ -395,7 +394,7 @@ delete_oldest(struct engine *g, double age, bool *found, struct why *why)
 	uint8_t id[16];
 	double now, ended_at = NAN;
 
-	const bool believed = age_now(jobs_services(g)->age, &now);
+	const bool believed = age_now(jobs_uses(g).age, &now);
 
 	if (!believed)
 		log_event(
@@ -413,13 +412,13 @@ delete_oldest(struct engine *g, double age, bool *found, struct why *why)
 void
 engine_delete_old(struct engine *g)
 {
-	const struct config *c = shared_take(jobs_services(g)->config);
+	const struct config *c = shared_take(jobs_uses(g).config);
 	double age = (double)c->ended_jobs_s;
 	struct why why = {""};
 	enum err e = ERR_OK;
 	bool found = true;
 
-	shared_give(jobs_services(g)->config, c);
+	shared_give(jobs_uses(g).config, c);
 	date_ends(g);
 	if (age == 0)
 		return;

@@ -46,7 +46,7 @@ ERR_MUST_USE enum err engine_owner_spend(
 void engine_owner_unspend(struct engine *g, const struct engine_spending *s);
 /* Inside the transaction that writes it. NULL: nobody is charged. */
 ERR_MUST_USE enum err engine_owner_written(
-    const struct services *services, struct store_db *db, const struct engine_spending *s);
+    struct spent *spent, struct store_db *db, const struct engine_spending *s);
 
 struct engine_document {
 	const char *text;

@@ -7,7 +7,6 @@
 #include "override.h"
 #include "past_rows.h"
 #include "report.h"
-#include "services.h"
 #include "shared.h"
 #include "spent.h"
 #include "store.h"
@@ -223,7 +222,7 @@ enum err
 engine_owner_takes(struct engine *g, const struct job *j, bool bounded,
     struct engine_reservation *r, struct why *why)
 {
-	const struct config *c = shared_take(jobs_services(g)->config);
+	const struct config *c = shared_take(jobs_uses(g).config);
 	enum err e = bounded ? bound_rank(c, &job_facts(j)->work->terms, why) : ERR_OK;
 
 	*r = (struct engine_reservation){.asks = r->asks,
@@ -238,7 +237,7 @@ engine_owner_takes(struct engine *g, const struct job *j, bool bounded,
 	if (!e)
 		e = reserve_job(g, c, r, bounded, why);
 	jobs_unlock(g);
-	shared_give(jobs_services(g)->config, c);
+	shared_give(jobs_uses(g).config, c);
 	if (!e && bounded)
 		e = engine_owner_models(g, job_facts(j)->owner,
 		    r->kept > 0 ? r->kept : job_facts(j)->model_bytes, r, why);
@@ -250,7 +249,7 @@ enum err
 engine_owner_changes(struct engine *g, const struct job *j, const struct job_terms *was,
     const struct job_terms *to, struct engine_reservation *r, struct why *why)
 {
-	const struct config *c = shared_take(jobs_services(g)->config);
+	const struct config *c = shared_take(jobs_uses(g).config);
 	struct job_terms rank = *to;
 
 	if (to->priority <= was->priority)
@@ -272,7 +271,7 @@ engine_owner_changes(struct engine *g, const struct job *j, const struct job_ter
 			hold(g, r);
 	}
 	jobs_unlock(g);
-	shared_give(jobs_services(g)->config, c);
+	shared_give(jobs_uses(g).config, c);
 	return e;
 }
 
@@ -331,7 +330,7 @@ wait_for_room(struct engine *g, struct engine_reservation *r, uint64_t most, str
 
 	for (unsigned waited = 0; !e; waited += LOOK_MS) {
 		a = look_ahead(g, r);
-		e = store_read(jobs_services(g)->store, read_models, m, why);
+		e = store_read(jobs_uses(g).store, read_models, m, why);
 		bool perhaps = !fits(most, m->bytes, a.bytes, r->models) && a.unsettled > 0 &&
 		    fits(most, m->bytes, a.bytes - a.unsettled, r->models);
 		if (e || !perhaps || waited >= SETTLE_MS)
@@ -347,10 +346,10 @@ engine_owner_models(struct engine *g, const uint8_t owner[32], uint64_t bytes,
     struct engine_reservation *r, struct why *why)
 {
 	struct models_of m = {.owner = owner};
-	const struct config *c = shared_take(jobs_services(g)->config);
+	const struct config *c = shared_take(jobs_uses(g).config);
 	uint64_t most = c->owner_model_bytes;
 
-	shared_give(jobs_services(g)->config, c);
+	shared_give(jobs_uses(g).config, c);
 	if (most == 0)
 		return ERR_OK;
 	/* From now on it counts with these, so it stands behind whoever has looked before. */
@@ -391,7 +390,7 @@ spend_bytes(struct engine *g, struct engine_spending *s, uint64_t most, struct w
 {
 	const struct spent_bytes b = {SPENT_ROWS, cost(s), most};
 
-	s->wait_s = spent_take(jobs_services(g)->spent, s->owner, &b);
+	s->wait_s = spent_take(jobs_uses(g).spent, s->owner, &b);
 	if (s->wait_s == 0)
 		return ERR_OK;
 	return err_set(why, ERR_AGAIN,
@@ -403,13 +402,12 @@ spend_bytes(struct engine *g, struct engine_spending *s, uint64_t most, struct w
 enum err
 engine_owner_spend(struct engine *g, struct engine_spending *s, struct why *why)
 {
-	const struct config *c = shared_take(jobs_services(g)->config);
+	const struct config *c = shared_take(jobs_uses(g).config);
 	enum err e = spend_bytes(g, s, c->owner_bytes_per_day, why);
 
 	if (!e)
-		s->wait_s =
-		    spent_change(jobs_services(g)->spent, s->owner, c->owner_changes_per_hour);
-	shared_give(jobs_services(g)->config, c);
+		s->wait_s = spent_change(jobs_uses(g).spent, s->owner, c->owner_changes_per_hour);
+	shared_give(jobs_uses(g).config, c);
 	if (!e && s->wait_s > 0) {
 		engine_owner_unspend(g, s);
 		e = err_set(why, ERR_AGAIN,
@@ -423,14 +421,13 @@ engine_owner_spend(struct engine *g, struct engine_spending *s, struct why *why)
 void
 engine_owner_unspend(struct engine *g, const struct engine_spending *s)
 {
-	spent_give(jobs_services(g)->spent, s->owner, SPENT_ROWS, cost(s));
+	spent_give(jobs_uses(g).spent, s->owner, SPENT_ROWS, cost(s));
 }
 
 enum err
-engine_owner_written(
-    const struct services *services, struct store_db *db, const struct engine_spending *s)
+engine_owner_written(struct spent *spent, struct store_db *db, const struct engine_spending *s)
 {
-	return s ? spent_store(services->spent, db, s->owner, cost(s)) : ERR_OK;
+	return s ? spent_store(spent, db, s->owner, cost(s)) : ERR_OK;
 }
 
 /* --- documents that somebody else submitted */

@@ -40,7 +40,7 @@ holds_model(struct engine *g, const uint8_t model[32])
 static bool
 lets_go(struct engine *g, const struct store_model *m)
 {
-	const struct config *c = shared_take(jobs_services(g)->config);
+	const struct config *c = shared_take(jobs_uses(g).config);
 
 	jobs_lock(g);
 	const struct job *j = jobs_find(g, m->job);
@@ -51,7 +51,7 @@ lets_go(struct engine *g, const struct store_model *m)
 	    m->round + k.last <= job_facts(j)->rounds_committed &&
 	    !(k.every > 0 && m->round % k.every == 0) && !holds_model(g, m->id);
 	jobs_unlock(g);
-	shared_give(jobs_services(g)->config, c);
+	shared_give(jobs_uses(g).config, c);
 	return goes;
 }
 
@@ -117,34 +117,35 @@ tell(const struct old_models *o)
 
 /* Rows first: a crash in between leaves a file without a row, never a row without its file. */
 static enum err
-remove_batch(const struct services *s, struct old_models *o)
+remove_batch(const struct engine_uses *u, struct old_models *o)
 {
-	enum err e = store_write_reserved(s->store, forget_old, NULL, o, NULL);
+	enum err e = store_write_reserved(u->store, forget_old, NULL, o, NULL);
 
 	FAULT("clean.rows");
 	if (!e && o->count > 0)
 		tell(o);
 	/* A stop waits for these few: no file is left without its row. */
 	for (o->at = 0; o->at < o->count && !e; o->at++) {
-		jobs_difference_gone(s->engine, o->models[o->at].job, o->models[o->at].id);
-		e = store_write(s->store, remove_one, o, NULL);
+		jobs_difference_gone(o->engine, o->models[o->at].job, o->models[o->at].id);
+		e = store_write(u->store, remove_one, o, NULL);
 	}
 	return e;
 }
 
 enum err
-retention_pass(const struct services *s)
+retention_pass(struct engine *g)
 {
+	const struct engine_uses u = jobs_uses(g);
 	struct old_models *o = calloc(1, sizeof(*o));
 	enum err e;
 
 	if (!o)
 		return ERR_NOMEM;
-	o->engine = s->engine;
-	o->files = s->models;
+	o->engine = g;
+	o->files = u.models;
 	do
-		e = remove_batch(s, o);
-	while (!e && o->count == BATCH && !stop_asked(s->stop));
+		e = remove_batch(&u, o);
+	while (!e && o->count == BATCH && !stop_asked(u.stop));
 	free(o);
 	return e;
 }

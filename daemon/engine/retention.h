@@ -1,6 +1,8 @@
 #ifndef RETENTION_H
 #define RETENTION_H
-#include "services.h"
+#include "err.h"
+
+struct engine;
 
 /*
  * Which old models go ([retention] keep_last, keep_every): of all jobs alike, also of those that are over, whose guards hold their
@@ -9,6 +11,6 @@
 
 /* After a round, or when a job was stopped: removes what is no longer kept, rows first and files after. Any thread but the
  * store's; waits for the disk. What an error or a crash leaves goes with a later pass. */
-ERR_MUST_USE enum err retention_pass(const struct services *s);
+ERR_MUST_USE enum err retention_pass(struct engine *g);
 
 #endif

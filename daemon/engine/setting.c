@@ -5,7 +5,6 @@
 #include "engine_inside.h"
 #include "json.h"
 #include "log.h"
-#include "services.h"
 #include "store.h"
 #include "wake.h"
 
@@ -95,7 +94,7 @@ write_setting(struct store_db *db, void *arg, struct why *why)
 	if (!e)
 		e = store_round_reports(db, job, 1, INT64_MAX, &s->reports);
 	if (!e)
-		e = engine_owner_written(jobs_services(s->g), db, s->asked->spending);
+		e = engine_owner_written(jobs_uses(s->g).spent, db, s->asked->spending);
 	return e ? e : audit_setting(db, s, why);
 }
 
@@ -116,7 +115,7 @@ take_setting(void *arg)
 	log_event(LOG_LEVEL_INFO, "job.set", LOG_S("job", job_facts(j)->hex),
 	    LOG_S("name", job_facts(j)->name));
 	jobs_unlock(s->g);
-	wake_ring(&jobs_services(s->g)->wake);
+	wake_ring(jobs_uses(s->g).wake);
 }
 
 /* The job, in use, and its terms as they are and would be. */
@@ -162,7 +161,7 @@ change(struct setting *s, struct why *why)
 
 	if (e)
 		return e;
-	e = store_write_then(jobs_services(s->g)->store, write_setting, take_setting, s, why);
+	e = store_write_then(jobs_uses(s->g).store, write_setting, take_setting, s, why);
 	if (e && spending)
 		engine_owner_unspend(s->g, spending);
 	return e;

@@ -3,6 +3,7 @@
 
 #include "age.h"
 #include "audit.h"
+#include "config.h"
 #include "engine_inside.h"
 #include "evalset.h"
 #include "evalsets.h"
@@ -16,11 +17,11 @@
 #include "shared.h"
 #include "spoolfile.h"
 #include "store.h"
+#include "wake.h"
 
 /* Submitting: a document becomes a job. */
 
 struct submission {
-	const struct services *services;
 	struct engine *g;
 	struct job *made;
 	struct engine_reservation *reservation;
@@ -45,7 +46,7 @@ audit_submission(struct store_db *db, const struct submission *s, struct why *wh
 		json_add(facts, "defaults", job_stamp_json(&job_facts(s->made)->work->stamp));
 	if (detail)
 		json_add_string(detail, "by", s->by);
-	return audit_append(db, s->services,
+	return audit_append(db, jobs_services(s->g),
 	    &(struct audit_event){.event = RECORD_JOB_SUBMITTED,
 		.job = s->job.id,
 		.facts = facts,
@@ -90,13 +91,13 @@ write_submission(struct store_db *db, void *arg, struct why *why)
 	if (!e)
 		e = pin_init(db, &job_facts(s->made)->work->spec.recipe, s->job.owner, why);
 	if (!e)
-		e = models_still(s->services->models, s->model.id, why);
+		e = models_still(jobs_uses(s->g).models, s->model.id, why);
 	if (!e)
 		e = store_model_put(db, &s->model);
 	if (!e)
 		e = store_round_put(db, &s->first);
 	if (!e)
-		e = engine_owner_written(s->services, db, s->spending);
+		e = engine_owner_written(jobs_uses(s->g).spent, db, s->spending);
 	return e ? e : audit_submission(db, s, why);
 }
 
@@ -120,15 +121,15 @@ begin_submitted(void *arg)
 }
 
 static enum err
-check_evaluation(const struct services *s, const struct job *j, struct why *why)
+check_evaluation(const struct engine_uses *u, const struct job *j, struct why *why)
 {
 	if (job_facts(j)->work->spec.recipe.evaluate_by != EVALUATE_COORDINATOR)
 		return ERR_OK;
 	struct evalsets_use *sets = NULL;
-	enum err e = evalsets_take(s->sets, s->config, &sets);
+	enum err e = evalsets_take(u->sets, u->config, &sets);
 	if (!e)
 		e = evalset_check(sets->set, &job_facts(j)->work->spec.recipe, why);
-	evalsets_give(sets, s->config);
+	evalsets_give(sets, u->config);
 	return e == ERR_NOTFOUND ? ERR_INVALID : e;
 }
 
@@ -164,9 +165,9 @@ check_aggregate(const struct job_spec *spec, struct why *why)
 
 /* A round that can never be in the spool whole would be abandoned again and again. */
 static enum err
-check_quota(const struct services *s, const struct job *j, struct why *why)
+check_quota(const struct engine_uses *u, const struct job *j, struct why *why)
 {
-	uint64_t quota = s->fixed->spool_quota;
+	uint64_t quota = u->fixed->spool_quota;
 	uint64_t one = sizes_payload(j);
 
 	one = one > MANIFEST_PAYLOAD_MAX ? UINT64_MAX : spoolfile_bytes(one);
@@ -199,7 +200,7 @@ write_out(struct submission *s, struct why *why)
 	memcpy(name, job_facts(j)->name, sizeof(name));
 	memcpy(hex, job_facts(j)->hex, sizeof(hex));
 	enum err e =
-	    store_write_then(s->services->store, write_submission, begin_submitted, s, why);
+	    store_write_then(jobs_uses(s->g).store, write_submission, begin_submitted, s, why);
 	if (!e)
 		log_event(LOG_LEVEL_INFO, "job.submitted", LOG_S("job", hex), LOG_S("name", name),
 		    LOG_U("parameters", parameters));
@@ -210,20 +211,22 @@ write_out(struct submission *s, struct why *why)
 static enum err
 check(struct engine *g, struct job *j, bool bounded, struct engine_reservation *r, struct why *why)
 {
+	const struct engine_uses u = jobs_uses(g);
+
 	FAULT("job.checked");
 	enum err e = check_aggregate(&job_facts(j)->work->spec, why);
 	if (!e)
 		e = job_check(&job_facts(j)->work->spec, why);
 	if (!e)
-		e = check_evaluation(jobs_services(g), j, why);
+		e = check_evaluation(&u, j, why);
 	if (!e)
-		e = jobs_first_table(jobs_services(g), j, why);
+		e = jobs_first_table(&u, j, why);
 	if (!e)
 		e = check_patterns(j, why);
 	if (!e)
-		e = check_quota(jobs_services(g), j, why);
+		e = check_quota(&u, j, why);
 	if (!e)
-		e = sizes_check_fold(jobs_services(g), job_facts(j)->work, why);
+		e = sizes_check_fold(&u, job_facts(j)->work, why);
 	if (!e)
 		e = engine_owner_takes(g, j, bounded, r, why);
 	return e == ERR_NOTFOUND ? no_init(why) : e;
@@ -234,9 +237,9 @@ static enum err
 begin(struct engine *g, struct job *j, const struct engine_document *document,
     struct engine_reservation *r, struct why *why)
 {
+	const struct engine_uses u = jobs_uses(g);
 	uint8_t model[32];
-	struct submission s = {.services = jobs_services(g),
-	    .g = g,
+	struct submission s = {.g = g,
 	    .made = j,
 	    .reservation = r,
 	    .by = document->by,
@@ -244,10 +247,10 @@ begin(struct engine *g, struct job *j, const struct engine_document *document,
 	    .job = {.document = (char *)(uintptr_t)document->text,
 		.document_len = document->len,
 		.state = JOB_RUNNING,
-		.created_at = age_latest(jobs_services(g)->age),
+		.created_at = age_latest(jobs_uses(g).age),
 		.ended_at = NAN}};
 
-	enum err e = jobs_first_model(jobs_services(g), j, model, why);
+	enum err e = jobs_first_model(&u, j, model, why);
 	if (e)
 		return e == ERR_NOTFOUND ? no_init(why) : e;
 	memcpy(s.job.id, job_facts(j)->id, 16);
@@ -261,7 +264,7 @@ begin(struct engine *g, struct job *j, const struct engine_document *document,
 	engine_owner_settle(g, r);
 	e = write_out(&s, why);
 	if (e && !is_init(&job_facts(j)->work->spec.recipe, model))
-		jobs_drop_leftover(jobs_services(g), model);
+		jobs_drop_leftover(u.store, u.models, model);
 	return e;
 }
 
@@ -298,8 +301,8 @@ make(struct engine *g, const struct engine_document *document, const uint8_t id[
 		return e;
 	e = job_bound(document->text, document->len, why);
 	if (!e)
-		e = store_read(jobs_services(g)->store, not_deleted,
-		    &(struct claim){id, document->owner}, why);
+		e = store_read(
+		    jobs_uses(g).store, not_deleted, &(struct claim){id, document->owner}, why);
 	if (!e)
 		e = jobs_read(out, id, document->text, document->len, why);
 	if (!e) {
@@ -350,21 +353,21 @@ engine_submit(struct engine *g, const struct engine_document *document, uint8_t 
 				       : e;
 	}
 	*created = true;
-	wake_ring(&jobs_services(g)->wake);
+	wake_ring(jobs_uses(g).wake);
 	return ERR_OK;
 }
 
 static void
 forecast_new(struct engine *g, const struct job *j, struct engine_trial *out)
 {
-	const struct config *c = shared_take(jobs_services(g)->config);
+	const struct config *c = shared_take(jobs_uses(g).config);
 
 	memcpy(out->job.id, job_facts(j)->id, sizeof(out->job.id));
 	memcpy(out->job.name, job_facts(j)->name, sizeof(out->job.name));
 	out->job.model_bytes = job_facts(j)->model_bytes;
 	out->job.parameters = job_facts(j)->parameters;
 	out->job.forecast = jobs_forecast(c, j);
-	shared_give(jobs_services(g)->config, c);
+	shared_give(jobs_uses(g).config, c);
 	jobs_reach(g, j, &out->reach);
 }
 

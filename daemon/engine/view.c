@@ -6,7 +6,6 @@
 #include "clock.h"
 #include "engine_inside.h"
 #include "registry.h"
-#include "services.h"
 #include "shared.h"
 
 /* Copying, under the lock: no allocation, and nothing that grows. */
@@ -65,8 +64,8 @@ view_job(struct engine *g, const struct job *j, const uint8_t *device, struct jo
 	memcpy(v->model, job_facts(j)->model, sizeof(v->model));
 	memcpy(v->name, job_facts(j)->name, sizeof(v->name));
 	if (!device) {
-		registry_owner_name(jobs_services(g)->registry, job_facts(j)->owner, v->owner_name);
-		v->standing = standing_get(jobs_services(g)->registry, job_facts(j)->place);
+		registry_owner_name(jobs_uses(g).registry, job_facts(j)->owner, v->owner_name);
+		v->standing = standing_get(jobs_uses(g).registry, job_facts(j)->place);
 	}
 	if (!device && job_facts(j)->work) {
 		v->stuck = job_facts(j)->work->stuck.watch.said;
@@ -75,9 +74,9 @@ view_job(struct engine *g, const struct job *j, const uint8_t *device, struct jo
 	memcpy(v->reason, job_facts(j)->reason, sizeof(v->reason));
 	if (is_open) {
 		v->open = view_open(j, clock_ms());
-		const struct config *c = shared_take(jobs_services(g)->config);
+		const struct config *c = shared_take(jobs_uses(g).config);
 		v->forecast = jobs_forecast(c, j);
-		shared_give(jobs_services(g)->config, c);
+		shared_give(jobs_uses(g).config, c);
 	}
 	v->monitor = job_facts(j)->monitor;
 	v->has_best = job_facts(j)->best.count > 0;

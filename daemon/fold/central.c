@@ -23,7 +23,6 @@ struct waiting {
 };
 
 struct central {
-	const struct services *services;
 	pthread_t id;
 	bool running;
 	pthread_mutex_t lock; /* of what follows */
@@ -101,11 +100,11 @@ take_report(struct fold *w, const struct store_accept *row)
 /* --- waiting */
 
 static void
-lacks_figure(const struct services *s, struct fold *w)
+lacks_figure(struct fold *w)
 {
 	char why[ENGINE_UNMEASURED_MAX];
 
-	tasks_central_why(s->engine, w->f, why);
+	tasks_central_why(w->engine, w->f, why);
 	if (w->out.unmeasured[0])
 		snprintf(why, sizeof(why), "%s", w->out.unmeasured);
 	else if (!why[0])
@@ -117,29 +116,29 @@ lacks_figure(const struct services *s, struct fold *w)
 
 /* False: there is no report of this model. One in which nothing counted is a report, and no other is waited for. */
 static bool
-find_report(const struct services *s, struct fold *w)
+find_report(struct fold *w)
 {
 	struct lookup l = {.w = w};
 	const bool found =
-	    store_read(s->store, read_row, &l, NULL) == ERR_OK && take_report(w, &l.row);
+	    store_read(w->uses.store, read_row, &l, NULL) == ERR_OK && take_report(w, &l.row);
 
 	free(l.row.report);
 	if (found && !w->out.row.evaluate.known)
-		lacks_figure(s, w);
+		lacks_figure(w);
 	return found;
 }
 
 /* The round goes on. */
 static void
-end(struct central *c, struct waiting *x, enum engine_central_state state)
+end(struct waiting *x, enum engine_central_state state)
 {
 	struct fold *w = x->v.w;
 
-	if (state == CENTRAL_REPORTED && !find_report(c->services, w))
+	if (state == CENTRAL_REPORTED && !find_report(w))
 		state = CENTRAL_LATE;
 	if (state == CENTRAL_LATE)
-		lacks_figure(c->services, w);
-	tasks_central_end(c->services->engine, w->f);
+		lacks_figure(w);
+	tasks_central_end(w->engine, w->f);
 	x->v.done(x->v.context, x->v.round);
 	free(x);
 }
@@ -150,7 +149,7 @@ take_ended(struct central *c, enum engine_central_state *state)
 {
 	for (struct waiting **at = &c->head; *at; at = &(*at)->next) {
 		struct waiting *x = *at;
-		*state = tasks_central_look(c->services->engine, x->v.w->f);
+		*state = tasks_central_look(x->v.w->engine, x->v.w->f);
 		if (*state == CENTRAL_WAITS)
 			continue;
 		*at = x->next;
@@ -168,7 +167,7 @@ tell(struct central *c)
 	for (struct waiting *x = c->head; x; x = x->next) {
 		if (now < x->tell_ms)
 			continue;
-		tasks_central_tell(c->services->engine, x->v.w->f);
+		tasks_central_tell(x->v.w->engine, x->v.w->f);
 		x->tell_ms = now + TELL_MS;
 	}
 }
@@ -203,7 +202,7 @@ run(void *arg)
 			continue;
 		}
 		pthread_mutex_unlock(&c->lock);
-		end(c, x, state);
+		end(x, state);
 		pthread_mutex_lock(&c->lock);
 	}
 	pthread_mutex_unlock(&c->lock);
@@ -215,7 +214,7 @@ central_begin(struct central *c, const struct central_wait *v)
 {
 	struct fold *w = v->w;
 
-	if (find_report(c->services, w)) {
+	if (find_report(w)) {
 		v->done(v->context, v->round);
 		return ERR_OK;
 	}
@@ -223,7 +222,7 @@ central_begin(struct central *c, const struct central_wait *v)
 	if (!x)
 		return ERR_NOMEM;
 	x->v = *v;
-	tasks_central_begin(c->services->engine, w->f, w->out.row.model, w->out.model_bytes);
+	tasks_central_begin(w->engine, w->f, w->out.row.model, w->out.model_bytes);
 	pthread_mutex_lock(&c->lock);
 	x->next = c->head;
 	c->head = x;
@@ -233,13 +232,12 @@ central_begin(struct central *c, const struct central_wait *v)
 }
 
 enum err
-central_new(struct central **out, const struct services *services)
+central_new(struct central **out)
 {
 	struct central *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return ERR_NOMEM;
-	c->services = services;
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->wake, NULL);
 	c->running = pthread_create(&c->id, NULL, run, c) == 0;

@@ -16,7 +16,7 @@ struct central_wait {
 	void *context, *round;
 };
 
-ERR_MUST_USE enum err central_new(struct central **out, const struct services *services);
+ERR_MUST_USE enum err central_new(struct central **out);
 /* A report of this very model that a coordinator before this one accepted counts at once. Copies v, whose pointers stay until done is
  * called. */
 ERR_MUST_USE enum err central_begin(struct central *c, const struct central_wait *v);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "age.h"
 #include "clock.h"
 #include "err.h"
 #include "fault.h"
@@ -11,7 +12,6 @@
 #include "models.h"
 #include "round_record.h"
 #include "row.h"
-#include "services.h"
 #include "store.h"
 
 void
@@ -33,8 +33,8 @@ commit_fill(struct fold *w)
 static enum err
 end_job(struct store_db *db, const struct fold *w, struct why *why)
 {
-	const struct engine_change change = {
-	    w->f->job_id, w->out.after.job_state, w->out.after.job_reason, NULL};
+	const struct engine_change change = {w->f->job_id, w->out.after.job_state,
+	    w->out.after.job_reason, NULL, age_stamp(w->uses.age)};
 	enum job_state was;
 
 	return jobs_change_state(db, w->services, &change, &was, why);
@@ -44,7 +44,7 @@ end_job(struct store_db *db, const struct fold *w, struct why *why)
 static enum err
 put_model(struct store_db *db, const struct fold *w, const struct store_model *m, struct why *why)
 {
-	enum err e = models_still(w->services->models, m->id, why);
+	enum err e = models_still(w->uses.models, m->id, why);
 
 	return e ? ERR_TIMEOUT : store_model_put(db, m);
 }

@@ -11,7 +11,6 @@
 #include "log.h"
 #include "measured.h"
 #include "row.h"
-#include "services.h"
 #include "spool.h"
 #include "stop.h"
 #include "store.h"
@@ -122,9 +121,9 @@ open_input(void *arg, unsigned i)
 	struct fold *w = arg;
 	struct fold_input *in = &w->inputs[i];
 
-	in->e = spool_read(w->services->spool, in->task, in->manifest, &in->file, &in->why);
+	in->e = spool_read(w->uses.spool, in->task, in->manifest, &in->file, &in->why);
 	if (in->e == ERR_OK)
-		in->e = spool_verify(w->services->spool, in->task, &in->file, &in->why);
+		in->e = spool_verify(w->uses.spool, in->task, &in->file, &in->why);
 }
 
 /* The reason names the delta: an operator must find it, and know whose it is. A stop may have removed those of its job meanwhile. */
@@ -140,7 +139,7 @@ open_all(struct fold *w, struct why *why)
 			continue;
 		if (in->e == ERR_CLOSED)
 			return err_set(why, in->e, "the coordinator stops");
-		if (!jobs_lives(w->services->engine, w->f->job))
+		if (!jobs_lives(w->engine, w->f->job))
 			return err_set(why, in->e, "the job was stopped");
 		w->lack.kind = LACKS_DELTA;
 		memcpy(w->lack.id, in->task, sizeof(in->task));
@@ -166,7 +165,7 @@ fold_lacks(struct fold *w, enum engine_lack_kind kind, const uint8_t id[32])
 enum err
 fold_base(struct fold *w, struct why *why)
 {
-	enum err e = models_get(w->services->models, w->f->row.base, &w->base, why);
+	enum err e = models_get(w->uses.models, w->f->row.base, &w->base, why);
 
 	if (e)
 		fold_lacks(w, LACKS_MODEL, w->f->row.base);
@@ -176,7 +175,7 @@ fold_base(struct fold *w, struct why *why)
 enum err
 fold_read(struct fold *w, struct why *why)
 {
-	enum err e = store_read(w->services->store, read_accepted, w, why);
+	enum err e = store_read(w->uses.store, read_accepted, w, why);
 
 	own_metrics_choose(&w->own);
 	return e;
@@ -205,7 +204,7 @@ plan(struct fold *w, struct why *why)
 	r->number = w->f->row.round;
 	r->factor = scale_next(&w->scale, &r->job->aggregate.scale, w->count);
 	r->threads = w->threads;
-	r->stop = w->services->stop;
+	r->stop = w->uses.stop;
 	r->read = read_vector;
 	r->context = w;
 	return fold_round_plan(r, why);
@@ -225,8 +224,8 @@ read_state(struct fold *w, struct why *why)
 	if (!s->state)
 		return err_set(why, ERR_NOMEM, "no memory for the optimizer's state");
 	if (memcmp(id, none, 32) == 0)
-		return server_step_start(s, s->state, w->services->stop);
-	enum err e = models_state_get(w->services->models, id, s->state, floats, why);
+		return server_step_start(s, s->state, w->uses.stop);
+	enum err e = models_state_get(w->uses.models, id, s->state, floats, why);
 	if (e)
 		fold_lacks(w, LACKS_STATE, id);
 	return e;
@@ -251,11 +250,11 @@ make_room(struct fold *w, struct why *why)
 		uint64_t left = s->table->bytes - at;
 		memcpy(s->data + at, w->base->data + w->base->data_at + at,
 		    (size_t)(left < PIECE ? left : PIECE));
-		if (stop_asked(w->services->stop))
+		if (stop_asked(w->uses.stop))
 			return ERR_CLOSED;
 	}
 	/* From now on its file may change: what counts was read. */
-	enum err e = models_unchanged(w->services->models, w->base, why);
+	enum err e = models_unchanged(w->uses.models, w->base, why);
 	if (e)
 		fold_lacks(w, LACKS_MODEL, w->f->row.base);
 	return e;

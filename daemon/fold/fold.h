@@ -27,7 +27,9 @@ struct fold_input {
 
 /* One round being folded. */
 struct fold {
-	const struct services *services;
+	const struct services *services; /* for the audit log */
+	struct engine *engine;
+	struct engine_uses uses;
 	unsigned threads;
 	double began; /* histogram_now */
 	const struct engine_fold *f;

@@ -127,7 +127,7 @@ committed(void *arg)
 	struct fold *w = arg;
 
 	FAULT("commit.done");
-	rounds_folded(w->services->engine, w->f, &w->out);
+	rounds_folded(w->engine, w->f, &w->out);
 }
 
 /* The new model in memory, or none if it is not finite. */
@@ -163,9 +163,9 @@ commit_round(struct queued *q, struct why *why)
 	FAULT("fold.model");
 	commit_fill(w);
 	w->out.fold_seconds = histogram_now() - w->began;
-	e = rounds_plan(w->services->engine, w->f, &w->out, why);
+	e = rounds_plan(w->engine, w->f, &w->out, why);
 	FAULT("fold.evaluated");
-	return e ? e : store_write_then(w->services->store, commit_work, committed, w, why);
+	return e ? e : store_write_then(w->uses.store, commit_work, committed, w, why);
 }
 
 /* What a commit that failed leaves: the round may be folded again with other deltas, or never. */
@@ -173,13 +173,13 @@ static void
 drop_files(const struct queued *q)
 {
 	const struct fold *w = &q->w;
-	const struct services *s = w->services;
+	const struct engine_uses *u = &w->uses;
 
 	if (!q->files.kept)
 		return;
-	jobs_drop_leftover(s, w->out.row.model);
-	if (!engine_uses_state(s->engine, w->out.row.optimizer_state))
-		(void)!models_state_delete(s->models, w->out.row.optimizer_state);
+	jobs_drop_leftover(u->store, u->models, w->out.row.model);
+	if (!engine_uses_state(w->engine, w->out.row.optimizer_state))
+		(void)!models_state_delete(u->models, w->out.row.optimizer_state);
 }
 
 /* Its memory and its place are others'. */
@@ -424,7 +424,11 @@ begin_round(struct folder *d, struct queued *q)
 	struct why why = {""};
 	struct fold *w = &q->w;
 
-	*w = (struct fold){.services = d->services, .threads = d->threads, .f = &q->f};
+	*w = (struct fold){.services = d->services,
+	    .engine = d->services->engine,
+	    .uses = jobs_uses(d->services->engine),
+	    .threads = d->threads,
+	    .f = &q->f};
 	w->began = histogram_now();
 	w->out.row = q->f.row;
 	w->out.row.reports = w->out.row.examples = w->out.row.bytes_up = 0;
@@ -447,7 +451,7 @@ static void
 forget(struct folder *d, struct queued *q)
 {
 	pthread_mutex_lock(&d->commit);
-	round_rest_forget(d->services);
+	round_rest_forget(d->services->engine);
 	pthread_mutex_unlock(&d->commit);
 	free(q);
 }
@@ -528,7 +532,7 @@ folder_new(struct folder **out, const struct services *services, struct why *why
 	pthread_cond_init(&d->wake, NULL);
 	enum err e = evaluator_new(&d->evaluator, services, d->threads);
 	if (!e)
-		e = central_new(&d->central, services);
+		e = central_new(&d->central);
 	if (e || !start_lanes(d)) {
 		folder_free(d);
 		return err_set(why, ERR_NOMEM, "cannot start the folding threads");

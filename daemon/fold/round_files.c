@@ -8,7 +8,6 @@
 #include "job.h"
 #include "modelfile.h"
 #include "row.h"
-#include "services.h"
 
 static enum err
 write_model(struct round_files *r, struct fold *w, struct why *why)
@@ -22,7 +21,7 @@ write_model(struct round_files *r, struct fold *w, struct why *why)
 	buf_init(&head, MODELFILE_HEADER_MAX + MODELFILE_PREFIX);
 	enum err e = modelfile_header(&head, w->f->table, &meta);
 	if (!e)
-		e = models_file_begin(w->services->models, &r->model, why);
+		e = models_file_begin(w->uses.models, &r->model, why);
 	if (!e)
 		e = models_file_add(r->model, head.data, head.len, why);
 	if (!e)
@@ -47,7 +46,7 @@ write_difference(struct round_files *r, struct fold *w, struct why *why)
 	memcpy(d.to, w->out.row.model, 32);
 	w->out.difference_bytes = DIFFERENCE_HEAD + d.payload_bytes;
 	return models_difference_write(
-	    w->services->models, &d, w->round.step.download.payload, &r->difference, why);
+	    w->uses.models, &d, w->round.step.download.payload, &r->difference, why);
 }
 
 static enum err
@@ -57,7 +56,7 @@ write_state(struct round_files *r, struct fold *w, struct why *why)
 
 	if (!s->state)
 		return ERR_OK;
-	enum err e = models_file_begin(w->services->models, &r->state, why);
+	enum err e = models_file_begin(w->uses.models, &r->state, why);
 	if (!e)
 		e = models_file_add(r->state, s->state, server_step_floats(s) * sizeof(float), why);
 	return e ? e : models_file_end(r->state, w->out.row.optimizer_state, why);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "archive.h"
+#include "config.h"
 #include "drive.h"
 #include "engine.h"
 #include "fault.h"
@@ -16,34 +17,35 @@
 
 /* Of a device that was erased since the commit: its other kept deltas were looked for too early to find these. */
 static void
-forget_erased(const struct services *s, const struct fold *w)
+forget_erased(const struct fold *w)
 {
 	struct registry_view view;
 
 	for (size_t i = 0; i < w->count; i++)
-		if (registry_get(s->registry, w->inputs[i].device, &view) == ERR_OK &&
+		if (registry_get(w->uses.registry, w->inputs[i].device, &view) == ERR_OK &&
 		    registry_is_erased(&view.row))
-			(void)!archive_remove(s->archive, w->inputs[i].task);
+			(void)!archive_remove(w->uses.archive, w->inputs[i].task);
 }
 
 /* What cannot be kept is logged and goes: the round is committed, and its room is needed. */
 static void
-leave_spool(const struct services *s, const struct fold *w)
+leave_spool(const struct fold *w)
 {
-	const struct config *c = shared_take(s->config);
+	const struct config *c = shared_take(w->uses.config);
 	struct why why = {""};
 	enum err e = ERR_OK;
 
 	for (size_t i = 0; i < w->count; i++) {
 		if (c->keep_deltas && !e)
-			e = archive_add(s->archive, w->inputs[i].task, c->keep_deltas_bytes, &why);
-		spool_remove(s->spool, w->inputs[i].task);
+			e = archive_add(
+			    w->uses.archive, w->inputs[i].task, c->keep_deltas_bytes, &why);
+		spool_remove(w->uses.spool, w->inputs[i].task);
 	}
 	if (c->keep_deltas)
-		forget_erased(s, w);
+		forget_erased(w);
 	if (c->keep_deltas && !e)
-		e = archive_sync(s->archive, &why);
-	shared_give(s->config, c);
+		e = archive_sync(w->uses.archive, &why);
+	shared_give(w->uses.config, c);
 	if (e)
 		log_event(LOG_LEVEL_ERROR, "delta.not-kept", LOG_S("job", w->f->job_hex),
 		    LOG_U("round", w->f->row.round), LOG_S("why", why.text));
@@ -59,21 +61,21 @@ forget_states(const struct fold *w)
 	enum err e = ERR_OK;
 
 	for (uint32_t i = 0; !e && (state = schedule_state_held(&before, i)); i++)
-		if (memcmp(state, none, 32) != 0 && !engine_uses_state(w->services->engine, state))
-			e = models_state_delete(w->services->models, state);
+		if (memcmp(state, none, 32) != 0 && !engine_uses_state(w->engine, state))
+			e = models_state_delete(w->uses.models, state);
 	return e;
 }
 
 /* Those of jobs that were stopped, in whatever round they were. */
 static enum err
-forget_stopped(const struct services *s)
+forget_stopped(struct engine *g)
 {
 	uint8_t hash[32];
 	enum err e = ERR_OK;
 
-	while (!e && rounds_forgotten_state(s->engine, hash))
-		if (!engine_uses_state(s->engine, hash))
-			e = models_state_delete(s->models, hash);
+	while (!e && rounds_forgotten_state(g, hash))
+		if (!engine_uses_state(g, hash))
+			e = models_state_delete(jobs_uses(g).models, hash);
 	return e;
 }
 
@@ -82,7 +84,7 @@ remove_early(void *ctx, const struct store_accept *a)
 {
 	const struct fold *w = ctx;
 
-	spool_remove(w->services->spool, a->task);
+	spool_remove(w->uses.spool, a->task);
 	return ERR_OK;
 }
 
@@ -99,49 +101,47 @@ remove_all_early(struct store_db *db, void *arg, struct why *why)
 static void
 forget_parts(struct fold *w)
 {
-	const struct services *s = w->services;
 	const uint64_t oldest = w->f->spec->round.max_staleness, round = w->f->row.round;
 
 	if (w->out.after.begin_next && round > oldest)
-		spool_forget(s->spool, w->f->job_id, round - oldest);
+		spool_forget(w->uses.spool, w->f->job_id, round - oldest);
 	if (w->out.after.begin_next)
 		return;
-	spool_forget(s->spool, w->f->job_id, round);
+	spool_forget(w->uses.spool, w->f->job_id, round);
 	if (oldest > 0)
-		(void)!store_write(s->store, remove_all_early, w, NULL);
+		(void)!store_write(w->uses.store, remove_all_early, w, NULL);
 }
 
 void
 round_rest_clear(struct fold *w)
 {
-	const struct services *s = w->services;
 	static const uint8_t none[32];
 	enum err e = ERR_OK;
 
 	if (w->out.row.state != OUTCOME_EVALUATED)
-		leave_spool(s, w);
+		leave_spool(w);
 	forget_parts(w);
 	FAULT("clean.spool");
 	if (memcmp(w->f->row.optimizer_state, none, 32) != 0 &&
-	    !engine_uses_state(s->engine, w->f->row.optimizer_state))
-		e = models_state_delete(s->models, w->f->row.optimizer_state);
+	    !engine_uses_state(w->engine, w->f->row.optimizer_state))
+		e = models_state_delete(w->uses.models, w->f->row.optimizer_state);
 	/* Of a job that has ended with this round. */
 	if (memcmp(w->out.row.optimizer_state, none, 32) != 0 &&
-	    !engine_uses_state(s->engine, w->out.row.optimizer_state))
-		e = models_state_delete(s->models, w->out.row.optimizer_state);
+	    !engine_uses_state(w->engine, w->out.row.optimizer_state))
+		e = models_state_delete(w->uses.models, w->out.row.optimizer_state);
 	if (!e)
 		e = forget_states(w);
 	if (!e)
-		e = forget_stopped(s);
+		e = forget_stopped(w->engine);
 	if (!e)
-		e = retention_pass(s);
+		e = retention_pass(w->engine);
 	if (e)
 		log_event(LOG_LEVEL_WARN, "retention.failed", LOG_S("why", err_name(e)));
 }
 
 void
-round_rest_forget(const struct services *s)
+round_rest_forget(struct engine *g)
 {
-	if (forget_stopped(s))
+	if (forget_stopped(g))
 		log_event(LOG_LEVEL_WARN, "retention.failed", LOG_S("why", "states"));
 }

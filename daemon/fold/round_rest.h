@@ -7,6 +7,6 @@
 /* After the commit: its deltas, older states and models. What fails is logged. */
 void round_rest_clear(struct fold *w);
 /* States that jobs which are over named. */
-void round_rest_forget(const struct services *s);
+void round_rest_forget(struct engine *g);
 
 #endif

@@ -3,7 +3,6 @@
 #include "difference.h"
 #include "job_facts.h"
 #include "models.h"
-#include "services.h"
 
 /* The differences between a job's newest models, which a task may name. */
 
@@ -25,7 +24,7 @@ jobs_difference_add(struct job *j, const uint8_t from[32], const uint8_t to[32],
 }
 
 void
-jobs_difference_load(const struct services *s, struct job *j)
+jobs_difference_load(struct models *models, struct job *j)
 {
 	struct difference d;
 	struct engine_differences *w = job_differences(j);
@@ -33,7 +32,7 @@ jobs_difference_load(const struct services *s, struct job *j)
 
 	for (; w->count < ENGINE_DIFFERENCES; w->count++) {
 		struct engine_difference *next = &w->items[w->count];
-		if (models_difference_head(s->models, to, &d, NULL) ||
+		if (models_difference_head(models, to, &d, NULL) ||
 		    memcmp(d.job, job_facts(j)->id, sizeof(d.job)) != 0)
 			return;
 		memcpy(next->to, to, 32);

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "buf.h"
+#include "config.h"
 #include "fault.h"
 #include "hex.h"
 #include "jobs_inside.h"
@@ -9,7 +10,6 @@
 #include "models.h"
 #include "net.h"
 #include "past_rows.h"
-#include "services.h"
 #include "shared.h"
 #include "store.h"
 #include "take.h"
@@ -18,12 +18,12 @@
 
 /* Within the configuration's limit for models. Of figures only: no document makes anybody hold its weights. */
 static enum err
-plan_net(const struct services *s, const struct recipe *r, struct net **out, struct why *why)
+plan_net(const struct engine_uses *u, const struct recipe *r, struct net **out, struct why *why)
 {
-	const struct config *c = shared_take(s->config);
+	const struct config *c = shared_take(u->config);
 	uint64_t most = c->model_bytes;
 
-	shared_give(s->config, c);
+	shared_give(u->config, c);
 	const struct net_part whole = {.spec = &r->net,
 	    .classes = r->data.class_count,
 	    .last = r->net.layer_count,
@@ -75,7 +75,7 @@ write_weights(struct making *m, const struct net *net, uint64_t seed, const stru
 
 /* Piece by piece, in the memory of one. */
 static enum err
-write_net(const struct services *s, const struct job *j, const struct net *net,
+write_net(const struct engine_uses *u, const struct job *j, const struct net *net,
     const struct models_map *from, uint8_t id[32], struct why *why)
 {
 	struct making m = {.file = NULL, .why = why};
@@ -83,7 +83,7 @@ write_net(const struct services *s, const struct job *j, const struct net *net,
 
 	enum err e = make_head(&head, j, net_tensors(net));
 	if (!e)
-		e = models_file_begin(s->models, &m.file, why);
+		e = models_file_begin(u->models, &m.file, why);
 	if (!e)
 		e = models_file_add(m.file, head.data, head.len, why);
 	FAULT("job.draws");
@@ -100,14 +100,14 @@ write_net(const struct services *s, const struct job *j, const struct net *net,
 
 /* The model of round 0, drawn from the seed. */
 static enum err
-draw_model(const struct services *s, const struct job *j, uint8_t id[32], struct why *why)
+draw_model(const struct engine_uses *u, const struct job *j, uint8_t id[32], struct why *why)
 {
 	struct net *net = NULL;
 
-	enum err e = plan_net(s, &j->work->spec.recipe, &net, why);
+	enum err e = plan_net(u, &j->work->spec.recipe, &net, why);
 	if (e)
 		return e;
-	e = write_net(s, j, net, NULL, id, why);
+	e = write_net(u, j, net, NULL, id, why);
 	net_free(net);
 	return e;
 }
@@ -123,12 +123,12 @@ note_net(struct job_work *w, const struct net *net)
 
 /* Checks that an init model is the one the layers describe. */
 static enum err
-check_layers(
-    const struct services *s, struct job_work *w, const struct tensor_table *table, struct why *why)
+check_layers(const struct engine_uses *u, struct job_work *w, const struct tensor_table *table,
+    struct why *why)
 {
 	struct net *net = NULL;
 
-	enum err e = plan_net(s, &w->spec.recipe, &net, why);
+	enum err e = plan_net(u, &w->spec.recipe, &net, why);
 	if (!e && !tensor_table_same(net_tensors(net), table))
 		e = err_set(
 		    why, ERR_INVALID, "the model does not have the tensors of model.layers");
@@ -149,24 +149,24 @@ check_fit(const struct net *net, const struct models_map *from, struct why *why)
 
 /* The uploaded model as it is, or written anew in the layers' order, which that of a delta's elements follows. What it lacks is drawn. */
 static enum err
-arrange_model(const struct services *s, const struct job *j, const struct models_map *from,
+arrange_model(const struct engine_uses *u, const struct job *j, const struct models_map *from,
     uint8_t id[32], struct why *why)
 {
 	struct net *net = NULL;
 
-	enum err e = plan_net(s, &j->work->spec.recipe, &net, why);
+	enum err e = plan_net(u, &j->work->spec.recipe, &net, why);
 	if (e)
 		return e;
 	const struct tensor_table *table = net_tensors(net);
 	e = check_fit(net, from, why);
 	if (!e && !tensor_table_same(table, &from->table))
-		e = write_net(s, j, net, from, id, why);
+		e = write_net(u, j, net, from, id, why);
 	net_free(net);
 	return e;
 }
 
 static enum err
-take_model(const struct services *s, const struct job *j, uint8_t id[32], struct why *why)
+take_model(const struct engine_uses *u, const struct job *j, uint8_t id[32], struct why *why)
 {
 	const struct recipe *r = &j->work->spec.recipe;
 	struct models_map *map = NULL;
@@ -175,26 +175,26 @@ take_model(const struct services *s, const struct job *j, uint8_t id[32], struct
 		return err_set(why, ERR_INVALID, "model.init is not a model id");
 	if (r->net.layer_count == 0)
 		return ERR_OK;
-	enum err e = models_get(s->models, id, &map, why);
+	enum err e = models_get(u->models, id, &map, why);
 	if (!e)
-		e = arrange_model(s, j, map, id, why);
+		e = arrange_model(u, j, map, id, why);
 	/* What could not be read of it is zeros now. */
 	if (!e)
-		e = models_unchanged(s->models, map, why);
+		e = models_unchanged(u->models, map, why);
 	models_map_release(map);
 	return e;
 }
 
 /* The model of round 0: drawn, or the uploaded one. A restart finds it by what round 1 started from. */
 enum err
-jobs_first_model(const struct services *s, struct job *j, uint8_t id[32], struct why *why)
+jobs_first_model(const struct engine_uses *u, struct job *j, uint8_t id[32], struct why *why)
 {
-	return j->work->spec.recipe.init[0] ? take_model(s, j, id, why) : draw_model(s, j, id, why);
+	return j->work->spec.recipe.init[0] ? take_model(u, j, id, why) : draw_model(u, j, id, why);
 }
 
 /* A model on its way out. */
 struct leftover {
-	const struct services *services;
+	struct models *models;
 	const uint8_t *model;
 };
 
@@ -206,15 +206,15 @@ drop_leftover(struct store_db *db, void *arg, struct why *why)
 
 	(void)why;
 	enum err e = store_model_get(db, l->model, &row);
-	return e == ERR_NOTFOUND ? models_delete(l->services->models, l->model) : e;
+	return e == ERR_NOTFOUND ? models_delete(l->models, l->model) : e;
 }
 
 void
-jobs_drop_leftover(const struct services *s, const uint8_t model[32])
+jobs_drop_leftover(struct store *store, struct models *models, const uint8_t model[32])
 {
-	struct leftover l = {s, model};
+	struct leftover l = {models, model};
 
-	(void)!store_write(s->store, drop_leftover, &l, NULL);
+	(void)!store_write(store, drop_leftover, &l, NULL);
 }
 
 /* --- its table */
@@ -251,11 +251,11 @@ count_bytes(struct job *j, const struct tensor_table *table, struct why *why)
 /* from: the uploaded model; NULL: it will be drawn. */
 static enum err
 describe_layers(
-    const struct services *s, struct job *j, const struct models_map *from, struct why *why)
+    const struct engine_uses *u, struct job *j, const struct models_map *from, struct why *why)
 {
 	struct net *net = NULL;
 
-	enum err e = plan_net(s, &j->work->spec.recipe, &net, why);
+	enum err e = plan_net(u, &j->work->spec.recipe, &net, why);
 	if (e)
 		return e;
 	const struct tensor_table *table = net_tensors(net);
@@ -274,7 +274,7 @@ describe_layers(
 }
 
 static enum err
-describe_init(const struct services *s, struct job *j, struct why *why)
+describe_init(const struct engine_uses *u, struct job *j, struct why *why)
 {
 	const struct recipe *r = &j->work->spec.recipe;
 	struct models_map *map = NULL;
@@ -282,11 +282,11 @@ describe_init(const struct services *s, struct job *j, struct why *why)
 
 	if (!hex_decode(id, sizeof(id), r->init, strlen(r->init)))
 		return err_set(why, ERR_INVALID, "model.init is not a model id");
-	enum err e = models_get(s->models, id, &map, why);
+	enum err e = models_get(u->models, id, &map, why);
 	if (e)
 		return e;
 	if (r->net.layer_count > 0) {
-		e = describe_layers(s, j, map, why);
+		e = describe_layers(u, j, map, why);
 	} else {
 		e = tensor_table_copy(&j->work->table, &map->table);
 		j->facts.model_bytes = map->bytes;
@@ -298,7 +298,7 @@ describe_init(const struct services *s, struct job *j, struct why *why)
 /* The uploaded model's numbers, where they are not carried unchanged: no round could mend them. A tensor of the file may have another name
  * than the job's, of a layer that shares it; its own says its role then. */
 static enum err
-check_numbers(const struct services *s, const struct job *j, struct why *why)
+check_numbers(const struct engine_uses *u, const struct job *j, struct why *why)
 {
 	const struct recipe *r = &j->work->spec.recipe;
 	struct models_map *map = NULL;
@@ -308,7 +308,7 @@ check_numbers(const struct services *s, const struct job *j, struct why *why)
 	if (!r->init[0] || j->facts.only_evaluates ||
 	    !hex_decode(id, sizeof(id), r->init, strlen(r->init)))
 		return ERR_OK;
-	enum err e = models_get(s->models, id, &map, why);
+	enum err e = models_get(u->models, id, &map, why);
 	for (size_t i = 0; !e && i < map->table.count; i++) {
 		const struct tensor *t = &map->table.items[i];
 		const struct tensor *own = tensor_table_find(&j->work->table, t->name);
@@ -323,29 +323,30 @@ check_numbers(const struct services *s, const struct job *j, struct why *why)
 }
 
 enum err
-jobs_first_table(const struct services *s, struct job *j, struct why *why)
+jobs_first_table(const struct engine_uses *u, struct job *j, struct why *why)
 {
-	enum err e = j->work->spec.recipe.init[0] ? describe_init(s, j, why)
-						  : describe_layers(s, j, NULL, why);
+	enum err e = j->work->spec.recipe.init[0] ? describe_init(u, j, why)
+						  : describe_layers(u, j, NULL, why);
 
 	if (!e)
 		e = take_roles(j, true, why);
-	return e ? e : check_numbers(s, j, why);
+	return e ? e : check_numbers(u, j, why);
 }
 
 /* Reads the base model's table and assigns the job's roles. */
 enum err
-jobs_take_table(const struct services *s, struct job *j, const uint8_t model[32], struct why *why)
+jobs_take_table(
+    const struct engine_uses *u, struct job *j, const uint8_t model[32], struct why *why)
 {
 	const struct recipe *r = &j->work->spec.recipe;
 	struct models_map *map = NULL;
 
-	enum err e = models_get(s->models, model, &map, why);
+	enum err e = models_get(u->models, model, &map, why);
 	if (e)
 		return e;
 	e = tensor_table_copy(&j->work->table, &map->table);
 	if (!e && r->net.layer_count > 0)
-		e = check_layers(s, j->work, &map->table, why);
+		e = check_layers(u, j->work, &map->table, why);
 	if (!e)
 		e = take_roles(j, false, why);
 	j->facts.model_bytes = map->bytes;

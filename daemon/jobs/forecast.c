@@ -2,10 +2,10 @@
 #include <string.h>
 
 #include "allowance.h"
+#include "config.h"
 #include "job_facts.h"
 #include "job_needs.h"
 #include "registry.h"
-#include "services.h"
 
 struct keep_spec
 jobs_forecast_keep(const struct config *c, const struct job *j)
@@ -69,8 +69,7 @@ look_at(void *ctx, const struct registry_view *v)
 		snprintf(out->first, sizeof(out->first), "%s", v->row.name);
 	out->suspended += v->row.state == DEVICE_SUSPENDED;
 	out->devices += v->row.state == DEVICE_ACTIVE;
-	if (standing_heard(jobs_services(l->g)->registry, v->row.id, &what, &offer) &&
-	    offer.lately) {
+	if (standing_heard(jobs_uses(l->g).registry, v->row.id, &what, &offer) && offer.lately) {
 		out->heard++;
 		out->ready += offer.evaluates;
 	}
@@ -95,7 +94,7 @@ jobs_evaluators(struct engine *g, const struct job_spec *spec, struct engine_eva
 		snprintf(out->wanted + strlen(out->wanted),
 		    sizeof(out->wanted) - strlen(out->wanted), "%s%s=%s", i ? ", " : "",
 		    spec->evaluators.labels[i].key, spec->evaluators.labels[i].value);
-	(void)!registry_each(jobs_services(g)->registry, NULL, look_at, &l);
+	(void)!registry_each(jobs_uses(g).registry, NULL, look_at, &l);
 }
 
 bool
@@ -138,7 +137,7 @@ reach_device(void *ctx, const struct registry_view *v)
 	r->out->suspended += v->row.state == DEVICE_SUSPENDED;
 	r->out->devices += v->row.state == DEVICE_ACTIVE;
 	const struct standing_ask_for what = {r->out->data.name, r->out->trainer};
-	if (!standing_heard(jobs_services(r->g)->registry, v->row.id, &what, &offer))
+	if (!standing_heard(jobs_uses(r->g).registry, v->row.id, &what, &offer))
 		return ERR_OK;
 	r->out->heard++;
 	r->out->lately += offer.lately;
@@ -169,5 +168,5 @@ jobs_reach(struct engine *g, const struct job *j, struct engine_reach *out)
 	memcpy(out->trainer, job_facts(j)->work->spec.recipe.trainer, sizeof(out->trainer));
 	jobs_evaluators(g, &job_facts(j)->work->spec, &out->evaluators);
 	out->warning = recipe_warning(&job_facts(j)->work->spec.recipe);
-	(void)!registry_each(jobs_services(g)->registry, NULL, reach_device, &r);
+	(void)!registry_each(jobs_uses(g).registry, NULL, reach_device, &r);
 }

@@ -3,7 +3,6 @@
 #include "jobs_inside.h"
 #include "metric_rows.h"
 #include "schedule_rows.h"
-#include "services.h"
 
 bool
 jobs_guard_blames(const struct job *j, const struct invite *v, enum abort_reason reason)

@@ -1,12 +1,17 @@
 #ifndef JOB_LIST_H
 #define JOB_LIST_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "err.h"
 #include "job.h"
 #include "messages.h"
 #include "problem.h"
 #include "row.h"
-#include "services.h"
 #include "store.h"
 #include "wait_reason.h"
+
+struct services;
 
 /*
  * The jobs and their rounds. One lock, held for microseconds, never across I/O, crypto or disk: what must block is handed
@@ -53,6 +58,26 @@ void jobs_leave(struct job *j);
 /* The same, and nothing of it goes. */
 void jobs_read_begin(struct job *j);
 void jobs_read_end(struct engine *g, struct job *j);
+/* What the four rooms work with; any may be NULL that may be so in struct services. */
+struct engine_uses {
+	struct shared *config;
+	const struct config *fixed;
+	struct store *store;
+	struct registry *registry;
+	struct models *models;
+	struct spool *spool;
+	struct archive *archive;
+	struct age *age;
+	struct spent *spent;
+	struct health *health;
+	struct worker_pool *pool;
+	struct budget *budget;
+	struct evalsets *sets;
+	struct stop *stop;
+	const struct wake *wake;
+};
+struct engine_uses jobs_uses(const struct engine *g);
+/* For who records and logs on behalf of the coordinator. */
 const struct services *jobs_services(const struct engine *g);
 /* What is counted, to be changed by who has the lock. */
 struct engine_report *jobs_counts(struct engine *g);
@@ -139,6 +164,7 @@ struct engine_change {
 	enum job_state state;
 	const char *reason;
 	const char *by; /* who wanted it; NULL: the coordinator itself */
+	double at; /* as age_stamp says */
 };
 ERR_MUST_USE enum err jobs_change_state(struct store_db *db, const struct services *s,
     const struct engine_change *c, enum job_state *was, struct why *why);

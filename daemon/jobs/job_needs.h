@@ -35,17 +35,17 @@ ERR_MUST_USE enum err terms_rule_takes(
 
 /* Its table, roles and size, before it is made: nothing is written, nothing drawn. What is submitted keeps to tensor_table_bound. No
  * lock. */
-ERR_MUST_USE enum err jobs_first_table(const struct services *s, struct job *j, struct why *why);
+ERR_MUST_USE enum err jobs_first_table(const struct engine_uses *u, struct job *j, struct why *why);
 /* The model of round 0: drawn from the seed into the model folder, or the uploaded one, whose tensors a new file has in the order of
  * the layers if it has them in another. No lock. */
 ERR_MUST_USE enum err jobs_first_model(
-    const struct services *s, struct job *j, uint8_t id[32], struct why *why);
+    const struct engine_uses *u, struct job *j, uint8_t id[32], struct why *why);
 /* Reads the table of a model that is there into the job, assigns the job's roles, checks it against the layers. No lock. */
 ERR_MUST_USE enum err jobs_take_table(
-    const struct services *s, struct job *j, const uint8_t model[32], struct why *why);
+    const struct engine_uses *u, struct job *j, const uint8_t model[32], struct why *why);
 /* The file of a model that was made for a row that did not come, unless a row says that it is somebody's all the same: uploaded, or of
  * the same job, submitted twice. Waits for the store. */
-void jobs_drop_leftover(const struct services *s, const uint8_t model[32]);
+void jobs_drop_leftover(struct store *store, struct models *models, const uint8_t model[32]);
 
 /* --- bytes and operations (sizes.c) */
 
@@ -60,7 +60,7 @@ uint64_t job_memory(const struct job *j);
 void sizes_note_fold(struct job_work *w);
 /* Is that within [limits], whosever job it is? ERR_LIMIT names the one that it passes. No lock. */
 ERR_MUST_USE enum err sizes_check_fold(
-    const struct services *s, const struct job_work *w, struct why *why);
+    const struct engine_uses *u, const struct job_work *w, struct why *why);
 
 /* --- what is to come (forecast.c) */
 

@@ -167,7 +167,7 @@ struct engine_differences {
 	size_t count;
 };
 /* Finds those in the model folder that lead to j->model. No lock. */
-void jobs_difference_load(const struct services *s, struct job *j);
+void jobs_difference_load(struct models *models, struct job *j);
 /* A new one. Lock held. */
 void jobs_difference_add(
     struct job *j, const uint8_t from[32], const uint8_t to[32], uint64_t bytes);

@@ -199,7 +199,7 @@ load_out(void *ctx, const struct store_out *row)
 enum err
 jobs_late_load_out(const struct engine *g, struct store_db *db, struct job *j)
 {
-	struct out_load l = {j, age_stamp(g->services->age)};
+	struct out_load l = {j, age_stamp(jobs_uses(g).age)};
 	struct store_out after = {
 	    .at = isnan(l.now) ? 0 : l.now - j->work->terms.round.task_timeout_s};
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "jobs_inside.h"
+#include "services.h"
 
 /* The jobs as a set: found, in order, walked through, added, taken away. */
 
@@ -70,7 +71,7 @@ jobs_link(struct engine *g, struct job *j)
 		at = &(*at)->next;
 	j->facts.serial = ++g->serial;
 	if (states_job_lives(j->facts.state))
-		j->facts.place = standing_open(g->services->registry);
+		j->facts.place = standing_open(jobs_uses(g).registry);
 	j->next = *at;
 	*at = j;
 	if (!j->next)
@@ -128,6 +129,28 @@ size_t
 jobs_count(const struct engine *g)
 {
 	return g->job_count;
+}
+
+struct engine_uses
+jobs_uses(const struct engine *g)
+{
+	const struct services *s = g->services;
+
+	return (struct engine_uses){.config = s->config,
+	    .fixed = s->fixed,
+	    .store = s->store,
+	    .registry = s->registry,
+	    .models = s->models,
+	    .spool = s->spool,
+	    .archive = s->archive,
+	    .age = s->age,
+	    .spent = s->spent,
+	    .health = s->health,
+	    .pool = s->pool,
+	    .budget = s->budget,
+	    .sets = s->sets,
+	    .stop = s->stop,
+	    .wake = &s->wake};
 }
 
 const struct services *

@@ -9,7 +9,6 @@
 #include "metric_rows.h"
 #include "models.h"
 #include "past_rows.h"
-#include "services.h"
 #include "spool.h"
 #include "stop.h"
 #include "store.h"
@@ -111,7 +110,7 @@ load_accept(void *ctx, const struct store_accept *a)
 		l->accepted++;
 		return roster_invite(l->job, a->device, INVITE_ACCEPTED);
 	}
-	enum err e = spool_read(l->g->services->spool, a->task, a->manifest, &file, l->why);
+	enum err e = spool_read(jobs_uses(l->g).spool, a->task, a->manifest, &file, l->why);
 	if (e) {
 		log_event(LOG_LEVEL_ERROR, "spool.damaged", LOG_S("job", l->job->facts.hex),
 		    LOG_U("round", a->round), LOG_S("why", l->why->text));
@@ -171,14 +170,15 @@ load_open(struct loader *l)
 {
 	struct job *j = l->job;
 	const struct store_round *r = &j->facts.row;
+	const struct engine_uses u = jobs_uses(l->g);
 
 	enum err e = jobs_variate_load(l->db, j);
 	if (!e)
 		e = lacks(l, LACKS_MODEL, j->facts.model, sizeof(j->facts.model),
-		    jobs_take_table(l->g->services, j, j->facts.model, l->why));
+		    jobs_take_table(&u, j, j->facts.model, l->why));
 	if (!e && states_round_is_open(r->state))
 		e = lacks(l, LACKS_STATE, r->optimizer_state, sizeof(r->optimizer_state),
-		    models_state_check(l->g->services->models, r->optimizer_state, l->why));
+		    models_state_check(jobs_uses(l->g).models, r->optimizer_state, l->why));
 	if (e || !states_round_is_open(r->state)) {
 		(void)round_step(&j->facts.round, ROUND_STOP, 0, 0);
 		return e;
@@ -204,7 +204,7 @@ load_open(struct loader *l)
 	/* Without a guard no rows were read for it, and no round went back. */
 	if (!schedule_state_matters(&j->work->spec))
 		j->work->schedule.base_round = r->round - 1 - l->failed;
-	jobs_difference_load(l->g->services, j);
+	jobs_difference_load(u.models, j);
 	j->pace.loaded = l->accepted;
 	j->pace.early = l->early;
 	if (j->work->terms.stop.reports > 0)
@@ -333,7 +333,7 @@ load_job(void *ctx, const struct store_job_brief *brief)
 {
 	struct loader *l = ctx;
 
-	if (stop_asked(l->g->services->stop))
+	if (stop_asked(jobs_uses(l->g).stop))
 		return err_set(l->why, ERR_CLOSED, "the coordinator stops");
 	enum err e = brief->past ? load_past(l, brief->id) : load_document(l, brief->id);
 	if (e)
@@ -385,7 +385,7 @@ jobs_load_one(struct engine *g, const uint8_t id[16], struct job **out)
 	memcpy(apart->task_key, g->task_key, sizeof(apart->task_key));
 	lock_init(&apart->lock);
 	tails_init(&apart->tails);
-	enum err e = store_read(g->services->store, load_again, &(struct again){&l, id}, &why);
+	enum err e = store_read(jobs_uses(g).store, load_again, &(struct again){&l, id}, &why);
 	*out = l.job;
 	jobs_free(apart);
 	return e;
@@ -404,7 +404,7 @@ jobs_new(struct engine **out, const struct services *services, const uint8_t tas
 	memcpy(g->task_key, task_key, sizeof(g->task_key));
 	lock_init(&g->lock);
 	tails_init(&g->tails);
-	enum err e = store_read(services->store, load_all, &l, why);
+	enum err e = store_read(jobs_uses(g).store, load_all, &l, why);
 	if (e) {
 		jobs_free(g);
 		return e;

@@ -3,7 +3,6 @@
 
 #include "jobs_inside.h"
 #include "past_rows.h"
-#include "services.h"
 #include "store.h"
 
 /* Jobs that are over: rows that say what is shown of them; their documents are read when a device asks. */
@@ -115,7 +114,7 @@ jobs_past_note(struct engine *g, const struct job *j)
 	if (!row)
 		return;
 	*row = row_of(j);
-	if (store_submit(g->services->store, write_row, row_written, row))
+	if (store_submit(jobs_uses(g).store, write_row, row_written, row))
 		free(row);
 }
 

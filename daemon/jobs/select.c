@@ -4,7 +4,6 @@
 #include "choice.h"
 #include "job_facts.h"
 #include "registry.h"
-#include "services.h"
 #include "store.h"
 
 /* Who may work on a job, evaluate it, and read of it. */
@@ -13,7 +12,7 @@ bool
 jobs_evaluator(struct engine *g, const struct job_spec *spec, const uint8_t device[32])
 {
 	return spec->recipe.evaluate_by == EVALUATE_PROGRAM &&
-	    registry_matches(jobs_services(g)->registry, device, &spec->evaluators);
+	    registry_matches(jobs_uses(g).registry, device, &spec->evaluators);
 }
 
 bool
@@ -46,7 +45,7 @@ jobs_selects(
     struct engine *g, const uint8_t job[16], const struct job_spec *spec, const uint8_t device[32])
 {
 	return is_in_share(&spec->select, job, device) &&
-	    registry_matches(jobs_services(g)->registry, device, &spec->select) &&
+	    registry_matches(jobs_uses(g).registry, device, &spec->select) &&
 	    !jobs_evaluator(g, spec, device);
 }
 
@@ -75,7 +74,7 @@ jobs_past_selects(struct engine *g, const uint8_t job[16], const uint8_t device[
 	struct job_spec spec;
 
 	memcpy(row.id, job, sizeof(row.id));
-	if (store_read(jobs_services(g)->store, read_document, &row, NULL))
+	if (store_read(jobs_uses(g).store, read_document, &row, NULL))
 		return false;
 	if (read)
 		*read += row.document_len;

@@ -1,10 +1,10 @@
 #include "budget.h"
+#include "config.h"
 #include "cpu.h"
 #include "evalset.h"
 #include "job_facts.h"
 #include "job_needs.h"
 #include "server_step.h"
-#include "services.h"
 #include "shared.h"
 #include "tensor.h"
 #include "vectors.h"
@@ -23,13 +23,13 @@ sizes_note_fold(struct job_work *w)
 }
 
 enum err
-sizes_check_fold(const struct services *s, const struct job_work *w, struct why *why)
+sizes_check_fold(const struct engine_uses *u, const struct job_work *w, struct why *why)
 {
-	const struct config *c = shared_take(s->config);
+	const struct config *c = shared_take(u->config);
 	const uint64_t work = c->fold_work,
-		       bytes = budget_large(budget_all(s->budget, c->work_bytes));
+		       bytes = budget_large(budget_all(u->budget, c->work_bytes));
 
-	shared_give(s->config, c);
+	shared_give(u->config, c);
 	if (w->spec.only_evaluates)
 		return ERR_OK;
 	if (work > 0 && w->cost.work > (double)work)

@@ -42,7 +42,7 @@ jobs_change_state(struct store_db *db, const struct services *s, const struct en
 	*was = row.state;
 	if (!states_job_lives(row.state))
 		return ERR_OK;
-	e = store_job_set_state(db, c->job, c->state, c->reason, age_stamp(s->age));
+	e = store_job_set_state(db, c->job, c->state, c->reason, c->at);
 	if (!e && states_job_over(c->state))
 		e = store_sized_drop(db, c->job, INT64_MAX);
 	if (!e && states_job_over(c->state))
@@ -61,6 +61,7 @@ jobs_lives(struct engine *g, const struct job *j)
 
 struct state_change {
 	const struct services *services;
+	double at;
 	uint8_t id[16];
 	enum job_state state;
 	char reason[STORE_REASON_MAX];
@@ -70,7 +71,7 @@ static enum err
 write_state(struct store_db *db, void *arg, struct why *why)
 {
 	const struct state_change *c = arg;
-	const struct engine_change change = {c->id, c->state, c->reason, NULL};
+	const struct engine_change change = {c->id, c->state, c->reason, NULL, c->at};
 	enum job_state was;
 
 	return jobs_change_state(db, c->services, &change, &was, why);
@@ -91,12 +92,12 @@ jobs_note_state(struct engine *g, struct job *j, enum job_state state, const cha
 	g->report.jobs[state]++;
 	j->facts.state = state;
 	jobs_unstuck(g, j);
-	j->facts.ended_at = states_job_lives(state) ? NAN : age_stamp(g->services->age);
+	j->facts.ended_at = states_job_lives(state) ? NAN : age_stamp(jobs_uses(g).age);
 	g->dated = g->dated && (states_job_lives(state) || isfinite(j->facts.ended_at));
 	jobs_share_wait(g, j, state == JOB_PAUSED);
 	if (!states_job_lives(state)) {
 		share_order_remove(&g->order, &j->member);
-		standing_close(g->services->registry, j->facts.place);
+		standing_close(jobs_uses(g).registry, j->facts.place);
 		j->facts.place = STANDING_NO_PLACE;
 	}
 	snprintf(j->facts.reason, sizeof(j->facts.reason), "%s", reason);
@@ -114,10 +115,11 @@ jobs_set_state(struct engine *g, struct job *j, enum job_state state, const char
 	if (!c)
 		return;
 	c->services = g->services;
+	c->at = age_stamp(jobs_uses(g).age);
 	memcpy(c->id, j->facts.id, 16);
 	c->state = state;
 	memcpy(c->reason, j->facts.reason, sizeof(c->reason));
-	if (store_submit(g->services->store, write_state, state_written, c))
+	if (store_submit(jobs_uses(g).store, write_state, state_written, c))
 		free(c);
 }
 
@@ -195,7 +197,7 @@ jobs_replace(struct engine *g, struct job *old, struct job *j)
 	jobs_lack_nothing(g, old);
 	jobs_unstuck(g, old);
 	share_order_remove(&g->order, &old->member);
-	standing_close(g->services->registry, old->facts.place);
+	standing_close(jobs_uses(g).registry, old->facts.place);
 	old->facts.place = STANDING_NO_PLACE;
 	old->facts.state = JOB_STOPPED;
 	old->facts.gone = true;

@@ -44,7 +44,7 @@ enum after_limit
 terms_limit(const struct engine *g, const struct job *j)
 {
 	double now;
-	const bool believed = age_now(g->services->age, &now);
+	const bool believed = age_now(jobs_uses(g).age, &now);
 
 	return after_reached(&j->work->terms.stop,
 	    &(struct after_progress){.round = j->facts.row.round,

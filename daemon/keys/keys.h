@@ -1,7 +1,8 @@
 #ifndef KEYS_H
 #define KEYS_H
-#include "services.h"
+#include "services_ca.h"
 
+struct shared;
 struct store_db;
 
 /*
@@ -13,11 +14,11 @@ struct store_db;
  * not. */
 ERR_MUST_USE enum err keys_init(
     const char *state_dir, const char *const *names, size_t count, bool *fresh, struct why *why);
-/* Loads CA and signing key into s and the task key. ERR_NOTFOUND: rivuletd init was not run, or a key is
+/* Loads the CA, for those who follow its changes, signing key and task key. ERR_NOTFOUND: rivuletd init was not run, or a key is
  * gone; ERR_CORRUPT: a certificate is not for its key, or not of the CA. */
-ERR_MUST_USE enum err keys_load(
-    const char *state_dir, struct services *s, uint8_t task_key[32], struct why *why);
-void keys_free(struct services *s);
+ERR_MUST_USE enum err keys_load(const char *state_dir, struct shared **ca, struct key **sign_key,
+    uint8_t task_key[32], struct why *why);
+void keys_free(struct shared **ca, struct key **sign_key);
 ERR_MUST_USE enum err keys_load_task_key(const char *state_dir, uint8_t out[32], struct why *why);
 /* Key and certificate, of this CA; the context stays as it is. Fails as keys_load. */
 ERR_MUST_USE enum err keys_load_server(

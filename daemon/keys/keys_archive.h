@@ -1,6 +1,7 @@
 #ifndef KEYS_ARCHIVE_H
 #define KEYS_ARCHIVE_H
 #include "keys.h"
+#include "services_ca.h"
 #include "ustar.h"
 
 /*

@@ -11,47 +11,50 @@ end_ca(void *ca)
 }
 
 enum err
-keys_load(const char *state_dir, struct services *s, uint8_t task_key[32], struct why *why)
+keys_load(const char *state_dir, struct shared **shared, struct key **sign_key,
+    uint8_t task_key[32], struct why *why)
 {
 	struct services_ca *ca = NULL;
 	enum err e = keys_load_ca(state_dir, &ca, why);
 
-	s->ca = NULL;
+	*shared = NULL;
+	*sign_key = NULL;
 	if (!e)
-		e = shared_new(&s->ca, ca, end_ca);
+		e = shared_new(shared, ca, end_ca);
 	if (!e)
-		e = keys_load_key(state_dir, "sign.key", &s->sign_key, why);
+		e = keys_load_key(state_dir, "sign.key", sign_key, why);
 	if (!e)
-		e = keys_check_pair(state_dir, "sign", s->sign_key, &ca->signer, why);
+		e = keys_check_pair(state_dir, "sign", *sign_key, &ca->signer, why);
 	if (!e)
 		e = keys_load_task_key(state_dir, task_key, why);
 	if (e)
-		keys_free(s);
+		keys_free(shared, sign_key);
 	return e;
 }
 
 void
-keys_free(struct services *s)
+keys_free(struct shared **shared, struct key **sign_key)
 {
-	shared_free(s->ca);
-	key_free(s->sign_key);
-	s->ca = NULL;
-	s->sign_key = NULL;
+	shared_free(*shared);
+	key_free(*sign_key);
+	*shared = NULL;
+	*sign_key = NULL;
 }
 
 enum err
 keys_check(const char *state_dir, struct services_ca **out, struct why *why)
 {
 	struct services_tls server = {.key = NULL};
-	struct services s = {.ca = NULL};
+	struct shared *shared;
+	struct key *sign_key;
 	struct services_ca *ca = NULL;
 	uint8_t task_key[32];
 
-	enum err e = keys_load(state_dir, &s, task_key, why);
+	enum err e = keys_load(state_dir, &shared, &sign_key, task_key, why);
 	if (e)
 		return e;
 	hash_wipe(task_key, sizeof(task_key));
-	keys_free(&s);
+	keys_free(&shared, &sign_key);
 	e = keys_load_ca(state_dir, &ca, why);
 	if (!e)
 		e = keys_load_server(state_dir, ca, &server, why);

@@ -11,6 +11,7 @@
 #include "http.h"
 #include "json.h"
 #include "registry.h"
+#include "services.h"
 #include "view.h"
 
 #define THINGS_PER_ROW 8 /* in memory, of what a row of the database costs */
@@ -126,13 +127,13 @@ note_looked(const struct lookup_question *q, uint64_t things)
 }
 
 static enum err
-look_at_jobs(const struct services *services, struct search *s)
+look_at_jobs(struct engine *g, struct search *s)
 {
 	struct engine_slice *slice = calloc(1, sizeof(*slice));
 
 	if (!slice)
 		return ERR_NOMEM;
-	while (engine_jobs(services->engine, slice)) {
+	while (engine_jobs(g, slice)) {
 		note_looked(s->question, slice->looked);
 		for (size_t i = 0; i < slice->count; i++)
 			note_job(s, &slice->jobs[i]);
@@ -196,13 +197,12 @@ choose(const struct search *s, char id[65], struct why *why)
 }
 
 enum err
-lookup_find(
-    const struct services *services, const struct lookup_question *q, char id[65], struct why *why)
+lookup_find(struct engine *g, struct registry *registry, const struct lookup_question *q,
+    char id[65], struct why *why)
 {
 	struct search s = {.question = q};
-	enum err e = q->kind == LOOKUP_DEVICE
-	    ? registry_each(services->registry, NULL, note_device, &s)
-	    : look_at_jobs(services, &s);
+	enum err e = q->kind == LOOKUP_DEVICE ? registry_each(registry, NULL, note_device, &s)
+					      : look_at_jobs(g, &s);
 
 	return e ? e : choose(&s, id, why);
 }
@@ -232,7 +232,7 @@ lookup_handle(struct exchange *x)
 		    "beginning of one");
 		return;
 	}
-	enum err e = lookup_find(x->services, &q, id, &why);
+	enum err e = lookup_find(x->services->engine, x->services->registry, &q, id, &why);
 	exchange_looked(x, looked / THINGS_PER_ROW);
 	if (e == ERR_NOTFOUND)
 		exchange_problem(x, kinds[q.kind].missing, "%s", why.text);

@@ -4,8 +4,9 @@
 
 #include "err.h"
 
+struct engine;
 struct exchange;
-struct services;
+struct registry;
 
 enum lookup_kind {
 	LOOKUP_JOB,
@@ -27,8 +28,8 @@ struct lookup_question {
  * The id of what the word means, in hex (see the README). ERR_NOTFOUND; ERR_EXISTS: it means two things at one step, and why names
  * both. Looks at every job or device, without a lock in between: for a worker.
  */
-ERR_MUST_USE enum err lookup_find(
-    const struct services *s, const struct lookup_question *q, char id[65], struct why *why);
+ERR_MUST_USE enum err lookup_find(struct engine *g, struct registry *registry,
+    const struct lookup_question *q, char id[65], struct why *why);
 
 /* GET /v1/find?kind=KIND&word=WORD */
 void lookup_handle(struct exchange *x);

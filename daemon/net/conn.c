@@ -11,6 +11,7 @@
 #include "log.h"
 #include "route.h"
 #include "services.h"
+#include "services_ca.h"
 #include "shared.h"
 
 #define DRAIN_MS 2000

@@ -49,7 +49,8 @@ static bool
 may_log(const struct conn *c, enum log_level level, size_t text)
 {
 	return level == LOG_LEVEL_DEBUG || !c->tls || !conn_is_known(c) ||
-	    (c->x.who.roles & ROLE_ADMIN) || spent_log(c->io->services, c->x.who.owner, text);
+	    (c->x.who.roles & ROLE_ADMIN) ||
+	    spent_log(c->io->services->spent, c->io->services->config, c->x.who.owner, text);
 }
 
 /* What follows on the first key that is NULL is not in the line. */

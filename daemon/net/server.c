@@ -22,6 +22,7 @@
 #include "log.h"
 #include "peers.h"
 #include "services.h"
+#include "services_ca.h"
 #include "shared.h"
 #include "tls.h"
 

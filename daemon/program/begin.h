@@ -1,6 +1,7 @@
 #ifndef BEGIN_H
 #define BEGIN_H
 #include <signal.h>
+#include <stdbool.h>
 
 #include "err.h"
 #include "setup.h"

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config.h"
 #include "hash.h"
 #include "keys.h"
 #include "registry.h"

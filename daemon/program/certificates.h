@@ -1,6 +1,10 @@
 #ifndef CERTIFICATES_H
 #define CERTIFICATES_H
-#include "services.h"
+#include <stdbool.h>
+
+#include "err.h"
+
+struct services;
 
 /* The CA and the server's certificate of a running coordinator, and what replaces them on reload. Main thread only; reads files. */
 

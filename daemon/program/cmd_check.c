@@ -5,6 +5,7 @@
 #include "check.h"
 #include "command.h"
 #include "delta_file.h"
+#include "hash.h"
 #include "job.h"
 #include "json.h"
 #include "num.h"

@@ -198,7 +198,7 @@ make_database(
 	char path[CONFIG_PATH_MAX + 32];
 	uint8_t task_key[32];
 
-	enum err e = keys_load(config->state_dir, &f->s, task_key, why);
+	enum err e = keys_load(config->state_dir, &f->s.ca, &f->s.sign_key, task_key, why);
 	if (e)
 		return e;
 	hash_wipe(task_key, sizeof(task_key));
@@ -238,7 +238,7 @@ first_deinit(struct first *f)
 {
 	if (f->ca)
 		shared_give(f->s.ca, f->ca);
-	keys_free(&f->s);
+	keys_free(&f->s.ca, &f->s.sign_key);
 }
 
 static void

@@ -9,6 +9,7 @@
 #include "option.h"
 #include "permission.h"
 #include "services.h"
+#include "services_ca.h"
 #include "shown.h"
 
 int

@@ -4,12 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config.h"
 #include "engine.h"
 #include "hex.h"
 #include "log.h"
 #include "lost.h"
 #include "models.h"
 #include "past_rows.h"
+#include "services.h"
 #include "spool.h"
 #include "store.h"
 

@@ -1,6 +1,8 @@
 #ifndef LEFTOVERS_H
 #define LEFTOVERS_H
-#include "services.h"
+#include "err.h"
+
+struct services;
 
 /*
  * Models without a row, at start. What the database explains goes: what a crash left of the round that is open, what retention let go

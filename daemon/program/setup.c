@@ -305,7 +305,7 @@ build(struct setup *u, struct why *why)
 	if (!e)
 		e = evalsets_new(&u->s.sets, u->s.config);
 	if (!e)
-		e = keys_load(c->state_dir, &u->s, task_key, why);
+		e = keys_load(c->state_dir, &u->s.ca, &u->s.sign_key, task_key, why);
 	if (!e)
 		e = check_pinned(&u->s, NULL, c, why);
 	if (!e)
@@ -321,7 +321,7 @@ build(struct setup *u, struct why *why)
 	if (!e)
 		e = audit_new(&u->s.audit, &u->s);
 	if (!e)
-		e = age_new(&u->s.age, &u->s, why);
+		e = age_new(&u->s.age, &u->s, u->s.store, why);
 	if (!e)
 		e = worker_pool_new(&u->s.pool, workers < 2 ? 2 : workers);
 	if (!e)
@@ -481,7 +481,7 @@ setup_reload(struct setup *u, const struct config *config, struct why *why)
 	if (certificates_use(&u->s, &fresh))
 		say_ca_changed(u);
 	/* A smaller [retention] frees its models at once: on a full disk that is what it is for. */
-	e = retention_pass(&u->s);
+	e = retention_pass(u->s.engine);
 	if (e)
 		log_event(LOG_LEVEL_WARN, "retention.failed", LOG_S("why", err_name(e)));
 	if (fixed)
@@ -524,7 +524,7 @@ setup_free(struct setup *u)
 	evalsets_free(u->s.sets);
 	budget_free(u->s.budget);
 	shared_free(u->s.tls);
-	keys_free(&u->s);
+	keys_free(&u->s.ca, &u->s.sign_key);
 	if (u->s.config)
 		shared_give(u->s.config, u->s.fixed);
 	shared_free(u->s.config);

@@ -1,5 +1,6 @@
 #ifndef SETUP_H
 #define SETUP_H
+#include "err.h"
 #include "services.h"
 
 /* Brings the whole coordinator up in order, and down in the other. */

@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "config.h"
 #include "file.h"
 #include "hash.h"
 #include "listen.h"

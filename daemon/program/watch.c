@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "config.h"
 #include "drive.h"
 #include "engine.h"
 #include "file.h"
@@ -19,10 +20,12 @@
 #include "lost.h"
 #include "orphan.h"
 #include "reserve.h"
+#include "services.h"
 #include "shared.h"
 #include "spool.h"
 #include "store.h"
 #include "usage.h"
+#include "wake.h"
 
 #define EVERY_S 2
 #define FORECAST_EVERY 5 /* looks */
@@ -162,7 +165,7 @@ recovered(struct watch *h)
 
 	log_event(LOG_LEVEL_INFO, "health.recovered", LOG_S("reason", wait_reason_name(reason)),
 	    LOG_D("seconds", seconds));
-	spool_orphan_release(h->services);
+	spool_orphan_release(h->services->spool, h->services->store);
 	rounds_retry(h->services->engine);
 	wake_ring(&h->services->wake);
 }

@@ -10,7 +10,6 @@
 #include "hex.h"
 #include "log.h"
 #include "row.h"
-#include "services.h"
 #include "shared.h"
 #include "store.h"
 
@@ -249,13 +248,13 @@ spent_line(struct spent *s, const uint8_t who[32], uint64_t bytes, uint64_t most
 }
 
 bool
-spent_log(const struct services *s, const uint8_t who[32], size_t text)
+spent_log(struct spent *s, struct shared *config, const uint8_t who[32], size_t text)
 {
-	const struct config *c = shared_take(s->config);
+	const struct config *c = shared_take(config);
 	uint64_t most = c->owner_bytes_per_day;
 
-	shared_give(s->config, c);
-	return spent_line(s->spent, who, LINE_BYTES + text, most);
+	shared_give(config, c);
+	return spent_line(s, who, LINE_BYTES + text, most);
 }
 
 uint64_t

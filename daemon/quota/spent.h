@@ -6,7 +6,7 @@
 
 #include "err.h"
 
-struct services;
+struct shared;
 struct store;
 struct store_db;
 
@@ -47,7 +47,7 @@ ERR_MUST_USE enum err spent_store(
  * an hour. */
 bool spent_line(struct spent *s, const uint8_t who[32], uint64_t bytes, uint64_t most);
 /* The same within [limits] owner_bytes_per_day: a line of `text` bytes beside the usual ones. */
-bool spent_log(const struct services *s, const uint8_t who[32], size_t text);
+bool spent_log(struct spent *s, struct shared *config, const uint8_t who[32], size_t text);
 
 /* So many identities are known. */
 uint64_t spent_count(struct spent *s);

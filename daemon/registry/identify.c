@@ -3,7 +3,7 @@
 #include "clock.h"
 #include "hex.h"
 #include "registry_inside.h"
-#include "services.h"
+#include "services_ca.h"
 #include "x509.h"
 
 enum problem_type

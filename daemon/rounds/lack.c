@@ -114,7 +114,7 @@ begin_lack(struct engine *g, struct job *j, const struct engine_lack *lack, enum
 	jobs_note_state(g, j, JOB_PAUSED, reason);
 	jobs_lack_is(g, j, lack);
 	job_pace(j)->lack_fault = e;
-	wake_ring(&jobs_services(g)->wake);
+	wake_ring(jobs_uses(g).wake);
 }
 
 /* Lock held. What is being folded finds out by itself. */
@@ -159,32 +159,32 @@ rounds_doubt(struct engine *g, const uint8_t model[32])
 }
 
 static enum err
-look_at_delta(const struct services *s, const uint8_t task[16], struct why *why)
+look_at_delta(struct spool *spool, const uint8_t task[16], struct why *why)
 {
 	struct delta_file f;
 
 	/* One that was found damaged at the start is looked at as if it were new. */
-	bool condemned = spool_pardon(s->spool, task);
-	enum err e = spool_read(s->spool, task, NULL, &f, why);
+	bool condemned = spool_pardon(spool, task);
+	enum err e = spool_read(spool, task, NULL, &f, why);
 	if (!e) {
-		e = spool_verify(s->spool, task, &f, why);
+		e = spool_verify(spool, task, &f, why);
 		delta_file_close(&f);
 	}
-	if (e && condemned && spool_condemn(s->spool, task, why->text))
+	if (e && condemned && spool_condemn(spool, task, why->text))
 		return ERR_NOMEM;
 	return e;
 }
 
 static enum err
-look_at_file(const struct services *s, const struct engine_lack *lack, struct why *why)
+look_at_file(const struct engine_uses *u, const struct engine_lack *lack, struct why *why)
 {
 	switch (lack->kind) {
 	case LACKS_MODEL:
-		return models_check(s->models, lack->id, "", why);
+		return models_check(u->models, lack->id, "", why);
 	case LACKS_STATE:
-		return models_check(s->models, lack->id, MODELS_STATE, why);
+		return models_check(u->models, lack->id, MODELS_STATE, why);
 	case LACKS_DELTA:
-		return look_at_delta(s, lack->id, why);
+		return look_at_delta(u->spool, lack->id, why);
 	default:
 		return ERR_OK;
 	}
@@ -292,7 +292,7 @@ load_again(struct engine *g, const uint8_t id[16])
 	if (!taken)
 		job_free(j);
 	else
-		wake_ring(&jobs_services(g)->wake);
+		wake_ring(jobs_uses(g).wake);
 }
 
 /* The file is back (ERR_OK), or is not. */
@@ -322,7 +322,7 @@ end_lack(struct engine *g, const struct wanted *w, enum err e, const struct why 
 	if (again)
 		load_again(g, w->job);
 	else if (same && !e)
-		wake_ring(&jobs_services(g)->wake);
+		wake_ring(jobs_uses(g).wake);
 }
 
 /* Each device's word costs a hash at most, and one in five minutes. */
@@ -340,7 +340,7 @@ look_at_doubts(struct engine *g)
 		struct engine_lack lack = {.kind = LACKS_MODEL};
 		struct why why = {""};
 		memcpy(lack.id, doubts[i], 32);
-		enum err e = models_doubt(jobs_services(g)->models, lack.id, &why);
+		enum err e = models_doubt(jobs_uses(g).models, lack.id, &why);
 		rounds_lacks(g, &lack, e, &why);
 	}
 }
@@ -359,13 +359,14 @@ static void
 look_after(void *arg)
 {
 	struct engine *g = arg;
+	const struct engine_uses u = jobs_uses(g);
 	size_t count;
 
 	look_at_doubts(g);
 	struct wanted *list = list_wanted(g, &count);
 	for (size_t i = 0; i < count && !is_stopping(g); i++) {
 		struct why why = {""};
-		enum err e = look_at_file(jobs_services(g), &list[i].lack, &why);
+		enum err e = look_at_file(&u, &list[i].lack, &why);
 		if (list[i].waits)
 			end_lack(g, &list[i], e, &why);
 		else if (e)
@@ -384,7 +385,7 @@ rounds_look_after(struct engine *g)
 	bool begin = jobs_pace(g)->started && !jobs_pace(g)->stopping && !jobs_pace(g)->looking;
 	jobs_pace(g)->looking |= begin;
 	jobs_unlock(g);
-	if (!begin || worker_submit(jobs_services(g)->pool, look_after, g) == ERR_OK)
+	if (!begin || worker_submit(jobs_uses(g).pool, look_after, g) == ERR_OK)
 		return;
 	jobs_lock(g);
 	jobs_pace(g)->looking = false;
@@ -400,7 +401,7 @@ rounds_fold_failed(struct engine *g, const struct engine_fold *f, const struct e
 	bool passes = health_passes(e) && !(lack->kind && tells_of_file(e));
 
 	if (passes)
-		health_note(jobs_services(g)->health, e, job_facts(j)->model_bytes, why->text);
+		health_note(jobs_uses(g).health, e, job_facts(j)->model_bytes, why->text);
 	jobs_lock(g);
 	if (job_facts(j)->round.state == ROUND_FOLDING && passes)
 		fold_later(g, j, why);

@@ -46,7 +46,7 @@ facts_of(struct engine *g, struct job *j, const struct stuck_look *l)
 	    .out = round_out(r),
 	    .deadline_s = (double)r->policy.deadline_ms / 1000,
 	    .reopened = &w->stuck.reopened,
-	    .standing = standing_get(jobs_services(g)->registry, job_facts(j)->place),
+	    .standing = standing_get(jobs_uses(g).registry, job_facts(j)->place),
 	    .elsewhere =
 		jobs_pace(g)->tasks_out > round_out(r) ? jobs_pace(g)->tasks_out - round_out(r) : 0,
 	    .knows_reach = w->stuck.reach_ms > 0,
@@ -146,8 +146,8 @@ rounds_look_stuck(struct engine *g, uint64_t now_ms)
 	uint64_t age = jobs_pace(g)->reach_wanted * LOOK_MS / REACHES;
 	age = age > REACH_MS ? age : REACH_MS;
 	l.reach_ms = now_ms > age ? now_ms - age : 0;
-	if (health_reason(jobs_services(g)->health))
-		health_report(jobs_services(g)->health, &l.health);
+	if (health_reason(jobs_uses(g).health))
+		health_report(jobs_uses(g).health, &l.health);
 	jobs_pace(g)->stuck_ms = now_ms + LOOK_MS;
 	/* One that is passed over, or seen twice, is seen again in a second. */
 	while ((j = jobs_share_next(g, &walk))) {

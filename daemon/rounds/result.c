@@ -10,14 +10,13 @@
 #include "report.h"
 #include "rounds_inside.h"
 #include "schedule_rows.h"
-#include "services.h"
 #include "wake.h"
 
 /* What follows a round that was folded: planned with it, and taken over after the commit. */
 
 /* The base is another file than the one just written, and must still be good: a person is told now, not the devices later. */
 static enum err
-find_base(const struct services *s, struct engine_outcome *o, struct why *why)
+find_base(struct models *models, struct engine_outcome *o, struct why *why)
 {
 	struct models_map *map = NULL;
 	struct why said = {""};
@@ -25,9 +24,9 @@ find_base(const struct services *s, struct engine_outcome *o, struct why *why)
 	o->next_bytes = o->model_bytes;
 	if (!o->turn.back)
 		return ERR_OK;
-	enum err e = models_get(s->models, o->turn.base, &map, &said);
+	enum err e = models_get(models, o->turn.base, &map, &said);
 	if (!e)
-		e = models_state_check(s->models, o->turn.state, &said);
+		e = models_state_check(models, o->turn.state, &said);
 	if (map)
 		o->next_bytes = map->bytes;
 	models_map_release(map);
@@ -80,8 +79,8 @@ guard_evaluated(const struct engine_fold *f, struct engine_outcome *o)
 }
 
 static enum err
-guard_plan(const struct services *s, const struct engine_fold *f, struct engine_outcome *o,
-    struct why *why)
+guard_plan(
+    struct models *models, const struct engine_fold *f, struct engine_outcome *o, struct why *why)
 {
 	const struct schedule_turn *t = &o->turn;
 	const struct best_point p = measured(f, o);
@@ -92,7 +91,7 @@ guard_plan(const struct services *s, const struct engine_fold *f, struct engine_
 	schedule_rows_step(&o->schedule, f->spec, &o->row, o->measured_base, &o->turn);
 	if (t->reason[0] && !o->row.reason[0])
 		snprintf(o->row.reason, sizeof(o->row.reason), "%s", t->reason);
-	return find_base(s, o, why);
+	return find_base(models, o, why);
 }
 
 static bool
@@ -150,7 +149,7 @@ rounds_plan(
 	    .own = o->row.eval_own,
 	    .turn = &o->turn};
 
-	enum err e = guard_plan(jobs_services(g), f, o, why);
+	enum err e = guard_plan(jobs_uses(g).models, f, o, why);
 	if (e)
 		return e;
 	after_decide(&o->after, f->spec, &ended);
@@ -237,7 +236,7 @@ rounds_folded(struct engine *g, const struct engine_fold *f, const struct engine
 	go_on(g, f->job, o);
 	jobs_unlock(g);
 	FAULT("round.next");
-	wake_ring(&jobs_services(g)->wake);
+	wake_ring(jobs_uses(g).wake);
 }
 
 void

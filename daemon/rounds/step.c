@@ -51,7 +51,7 @@ static void
 reopen(struct engine *g, struct job *j)
 {
 	rounds_note_reopened(j);
-	if (spent_log(jobs_services(g), job_facts(j)->owner, 0))
+	if (spent_log(jobs_uses(g).spent, jobs_uses(g).config, job_facts(j)->owner, 0))
 		log_event(LOG_LEVEL_WARN, "round.reopened", LOG_S("job", job_facts(j)->hex),
 		    LOG_U("round", job_facts(j)->row.round),
 		    LOG_U("reports", job_facts(j)->round.accepted),
@@ -60,7 +60,7 @@ reopen(struct engine *g, struct job *j)
 	jobs_share_end_all(g, j);
 	roster_keep_accepted(j);
 	jobs_counts(g)->rounds_reopened_total++;
-	wake_ring(&jobs_services(g)->wake);
+	wake_ring(jobs_uses(g).wake);
 }
 
 static void
@@ -92,7 +92,7 @@ rounds_step(struct engine *g, struct job *j, enum round_event event, uint32_t ar
 
 	if (actions & ROUND_DO_DRAW) {
 		(void)step(g, j, ROUND_DRAWN, roster_draw(j));
-		wake_ring(&jobs_services(g)->wake);
+		wake_ring(jobs_uses(g).wake);
 	}
 	return actions;
 }
@@ -164,7 +164,7 @@ expire(struct engine *g, struct job *j, uint64_t now_ms)
 		return;
 	log_event(LOG_LEVEL_INFO, "tasks.expired", LOG_S("job", job_facts(j)->hex),
 	    LOG_U("tasks", freed));
-	wake_ring(&jobs_services(g)->wake);
+	wake_ring(jobs_uses(g).wake);
 }
 
 /* Lock held. */

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "config.h"
 #include "past_rows.h"
 #include "report.h"
 #include "row.h"
@@ -51,16 +52,16 @@ add_file(void *ctx, const char *path, uint64_t bytes)
 }
 
 void
-spool_lost_report(const struct services *s, struct lost_report *out)
+spool_lost_report(const struct config *c, struct lost_report *out)
 {
 	char dir[CONFIG_PATH_MAX + 16];
 
 	*out = (struct lost_report){.files = 0};
-	spool_lost_dir(s->fixed, dir);
+	spool_lost_dir(c, dir);
 	each_file(dir, add_file, out);
-	if (!s->fixed->spool_path[0])
+	if (!c->spool_path[0])
 		return;
-	snprintf(dir, sizeof(dir), "%s/lost", s->fixed->state_dir);
+	snprintf(dir, sizeof(dir), "%s/lost", c->state_dir);
 	each_file(dir, add_file, out);
 }
 
@@ -168,9 +169,9 @@ find_row(struct store_db *db, void *arg, struct why *why)
 }
 
 bool
-spool_lost_has_row(const struct services *s, const struct manifest *m)
+spool_lost_has_row(struct store *store, const struct manifest *m)
 {
 	struct question q = {.m = m};
 
-	return !store_read(s->store, find_row, &q, NULL) && q.found;
+	return !store_read(store, find_row, &q, NULL) && q.found;
 }

@@ -1,7 +1,13 @@
 #ifndef LOST_H
 #define LOST_H
-#include "services.h"
+#include <stdbool.h>
+#include <stdint.h>
 
+#include "config.h"
+#include "err.h"
+
+struct store;
+struct spool;
 struct manifest;
 
 /*
@@ -14,7 +20,7 @@ struct lost_report; /* report.h */
 /* Where deltas of this configuration go; out has CONFIG_PATH_MAX + 16 bytes. */
 void spool_lost_dir(const struct config *c, char *out);
 /* Any thread; reads the folders. */
-void spool_lost_report(const struct services *s, struct lost_report *out);
+void spool_lost_report(const struct config *c, struct lost_report *out);
 /* How many deltas spool_recover has set aside. */
 uint64_t spool_lost_found(const struct spool *s);
 /* Counts lost deltas against the quota as they are now: people remove them beside a coordinator. One thread at a time. */
@@ -23,6 +29,6 @@ void spool_lost_count(struct spool *s);
 ERR_MUST_USE enum err spool_lost_remove_device(
     struct spool *s, const uint8_t device[32], uint64_t *count, struct why *why);
 /* Does the database hold the row of an accepted delta with this manifest, or the tombstone of its job? */
-bool spool_lost_has_row(const struct services *s, const struct manifest *m);
+bool spool_lost_has_row(struct store *store, const struct manifest *m);
 
 #endif

@@ -6,7 +6,6 @@
 #include "hex.h"
 #include "log.h"
 #include "row.h"
-#include "services.h"
 #include "spool_inside.h"
 #include "store.h"
 
@@ -80,11 +79,11 @@ release(struct store_db *db, void *arg, struct why *why)
 }
 
 void
-spool_orphan_release(const struct services *s)
+spool_orphan_release(struct spool *s, struct store *store)
 {
-	pthread_mutex_lock(&s->spool->lock);
-	bool any = s->spool->orphans != NULL;
-	pthread_mutex_unlock(&s->spool->lock);
+	pthread_mutex_lock(&s->lock);
+	bool any = s->orphans != NULL;
+	pthread_mutex_unlock(&s->lock);
 	if (any)
-		(void)!store_submit(s->store, release, NULL, s->spool);
+		(void)!store_submit(store, release, NULL, s);
 }

@@ -2,8 +2,8 @@
 #define ORPHAN_H
 
 struct manifest;
-struct services;
 struct spool;
+struct store;
 
 /*
  * Accepted names whose commit failed: nobody was told 201, and no row is there that names them. They are not removed at once: SQLite's
@@ -14,6 +14,6 @@ struct spool;
 /* The commit of this delta failed after spool_accept. Without memory for it the file stays until the next start. Any thread. */
 void spool_orphan_note(struct spool *s, const struct manifest *m);
 /* The database has written since: queues the removal of those noted that have no row. Any thread; does not block. */
-void spool_orphan_release(const struct services *s);
+void spool_orphan_release(struct spool *s, struct store *store);
 
 #endif

@@ -13,12 +13,14 @@
 #include "config.h"
 #include "cpu.h"
 #include "file.h"
+#include "hash.h"
 #include "hex.h"
 #include "job.h"
 #include "json.h"
 #include "log.h"
 #include "lost.h"
 #include "past_rows.h"
+#include "services.h"
 #include "spool.h"
 #include "store.h"
 #include "worker.h"
@@ -272,7 +274,7 @@ judge(void *ctx, const uint8_t task[16], bool part, const struct manifest *m)
 	const struct open_round *o = find_round(k, m);
 	if (part)
 		return o && o->live ? SPOOL_STAYS : SPOOL_GOES;
-	if (spool_lost_has_row(k->s, m))
+	if (spool_lost_has_row(k->s->store, m))
 		return SPOOL_GOES;
 	return o ? SPOOL_LEFTOVER : SPOOL_LOST;
 }

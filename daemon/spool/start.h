@@ -1,6 +1,12 @@
 #ifndef START_H
 #define START_H
-#include "services.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config.h"
+#include "err.h"
+
+struct services;
 
 /*
  * The spool at start, before any other thread: opens it as the configuration says and holds it against the database. Every

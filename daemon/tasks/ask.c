@@ -1,12 +1,12 @@
 #include <stdio.h>
 
 #include "clock.h"
+#include "config.h"
 #include "fault.h"
 #include "health.h"
 #include "hex.h"
 #include "job_needs.h"
 #include "registry.h"
-#include "services.h"
 #include "shared.h"
 #include "spool.h"
 #include "tasks_inside.h"
@@ -83,7 +83,7 @@ lacks(struct job *j, const struct asker *a)
 static bool
 lacks_room(const struct engine *g, const struct job *j)
 {
-	return !job_evaluates(j) && spool_full(jobs_services(g)->spool, sizes_payload(j));
+	return !job_evaluates(j) && spool_full(jobs_uses(g).spool, sizes_payload(j));
 }
 
 /* What the device has of the job, if that is no task to be handed out again. *have: NULL if it is as if it had none. */
@@ -121,7 +121,7 @@ invite(struct engine *g, struct job *j, const uint8_t device[32], struct invite 
 		return WAIT_NONE;
 	if (!have) {
 		/* Suspended since it asked: tasks_device_gone has been here already, and nobody would take the task from it. */
-		if (!registry_is_active(jobs_services(g)->registry, device))
+		if (!registry_is_active(jobs_uses(g).registry, device))
 			return WAIT_INELIGIBLE;
 		if (lacks_room(g, j))
 			return WAIT_SPOOL_FULL;
@@ -283,10 +283,10 @@ ask_jobs(struct engine *g, const struct asker *a)
 void
 tasks_ask(struct engine *g, const uint8_t device[32], const struct offer *offer, struct task *out)
 {
-	enum wait_reason reason = health_reason(jobs_services(g)->health);
+	enum wait_reason reason = health_reason(jobs_uses(g).health);
 	struct standing_ask standing;
 
-	standing_begin(jobs_services(g)->registry, &standing);
+	standing_begin(jobs_uses(g).registry, &standing);
 	*out = (struct task){.wait = true};
 	if (offer->protocol < MESSAGES_PROTOCOL)
 		reason = WAIT_OLD_AGENT;
@@ -294,13 +294,13 @@ tasks_ask(struct engine *g, const uint8_t device[32], const struct offer *offer,
 		reason = ask_jobs(
 		    g, &(struct asker){device, offer, tasks_refusal_print(offer), &standing, out});
 	if (reason) {
-		const struct config *c = shared_take(jobs_services(g)->config);
+		const struct config *c = shared_take(jobs_uses(g).config);
 		messages_task_deinit(out);
 		*out = (struct task){.wait = true, .wait_s = c->retry_after_s};
-		shared_give(jobs_services(g)->config, c);
+		shared_give(jobs_uses(g).config, c);
 		snprintf(out->reason, sizeof(out->reason), "%s",
 		    wait_reason_is_owners(reason) ? offer->unready : wait_reason_name(reason));
 	}
-	standing_tell(jobs_services(g)->registry, device, &standing,
+	standing_tell(jobs_uses(g).registry, device, &standing,
 	    reason ? (double)out->wait_s : out->deadline_s);
 }

@@ -11,10 +11,10 @@
 #include "problem.h"
 #include "registry.h"
 #include "report.h"
-#include "services.h"
 #include "spent.h"
 #include "store.h"
 #include "tasks_inside.h"
+#include "wake.h"
 
 /* Jobs that a program evaluates on a set of its own (EVALUATE_PROGRAM): the model that a round makes waits, folded, for the first report
  * of a device that the job names as evaluator. */
@@ -72,7 +72,7 @@ judge(struct engine *g, const struct job *j, const uint8_t device[32], const str
 	/* It became an evaluator since: it does not rate what it has a part in. */
 	if (!why && trained && trained->now > 0)
 		why = WAIT_REPORTED;
-	if (!why && !registry_is_active(jobs_services(g)->registry, device))
+	if (!why && !registry_is_active(jobs_uses(g).registry, device))
 		why = WAIT_INELIGIBLE;
 	return !why && tasks_offer_rests(o, j) ? WAIT_RESTING : why;
 }
@@ -126,7 +126,7 @@ tasks_central_give_up(struct engine *g, struct job *j, const uint8_t device[32],
 		memcpy(c->gave_up[c->gave_up_count++], device, 32);
 	jobs_counts(g)->tasks_aborted_total++;
 	hex_encode(hex, device, 8);
-	if (spent_log(jobs_services(g), device, 0))
+	if (spent_log(jobs_uses(g).spent, jobs_uses(g).config, device, 0))
 		log_event(LOG_LEVEL_INFO, "task.aborted", LOG_S("job", job_facts(j)->hex),
 		    LOG_U("round", c->round), LOG_S("device", hex), LOG_S("reason", cause.word));
 	return true;
@@ -241,7 +241,7 @@ tasks_central_begin(
 	    .until_ms = now + (uint64_t)(f->evaluate_deadline_s * 1000)};
 	memcpy(c->model, model, 32);
 	jobs_unlock(g);
-	wake_ring(&jobs_services(g)->wake);
+	wake_ring(jobs_uses(g).wake);
 }
 
 enum engine_central_state

@@ -7,10 +7,10 @@
 #include "manifest.h"
 #include "registry.h"
 #include "report.h"
-#include "services.h"
 #include "spent.h"
 #include "tasks_inside.h"
 #include "training.h"
+#include "wake.h"
 
 /* What comes of tasks: deltas on their way, and tasks that are given back. */
 
@@ -300,7 +300,7 @@ tasks_take(struct engine *g, struct engine_claim *claim)
 {
 	enum err e = ERR_STATE;
 
-	if (!registry_is_active(jobs_services(g)->registry, claim->device))
+	if (!registry_is_active(jobs_uses(g).registry, claim->device))
 		return ERR_DENIED;
 	jobs_lock(g);
 	struct job *j = jobs_find(g, claim->job_id);
@@ -350,7 +350,7 @@ tasks_settle(struct engine *g, const struct engine_claim *claim, bool durable, u
 	}
 	if (j && durable && !claim->central) {
 		tasks_size_note(j, claim);
-		standing_reported(jobs_services(g)->registry, claim->device, job_facts(j)->place);
+		standing_reported(jobs_uses(g).registry, claim->device, job_facts(j)->place);
 	}
 	if (j && claim->central)
 		tasks_central_settle(j, claim, durable);
@@ -358,7 +358,7 @@ tasks_settle(struct engine *g, const struct engine_claim *claim, bool durable, u
 		settle(g, j, claim, durable);
 	jobs_unlock(g);
 	if (durable && !claim->central)
-		registry_count_report(jobs_services(g)->registry, claim->device);
+		registry_count_report(jobs_uses(g).registry, claim->device);
 }
 
 /* Lock held. */
@@ -376,14 +376,14 @@ give_up(struct engine *g, struct job *j, struct invite *v, struct abort_cause ca
 	v->state = refused || abort_reason_passes(cause.reason) ? INVITE_STOPPED : INVITE_ABORTED;
 	jobs_share_end(g, j, v);
 	tasks_returned(g, j, v);
-	standing_gave_up(jobs_services(g)->registry, v->device, job_facts(j)->place, cause.reason);
+	standing_gave_up(jobs_uses(g).registry, v->device, job_facts(j)->place, cause.reason);
 	if (cause.reason == ABORT_BAD_MODEL)
 		rounds_doubt(g, job_facts(j)->row.base);
 	jobs_counts(g)->tasks_aborted_total++;
 	hex_encode(hex, v->device, 8);
 	if (out)
 		rounds_step(g, j, ROUND_GAVE_UP, jobs_guard_blames(j, v, cause.reason));
-	if (spent_log(jobs_services(g), v->device, 0))
+	if (spent_log(jobs_uses(g).spent, jobs_uses(g).config, v->device, 0))
 		log_event(LOG_LEVEL_INFO, "task.aborted", LOG_S("job", job_facts(j)->hex),
 		    LOG_U("round", v->round), LOG_S("device", hex), LOG_S("reason", cause.word));
 }
@@ -422,7 +422,7 @@ tasks_abort(struct engine *g, const uint8_t device[32], const char *task, struct
 	memcpy(tail.device, device, sizeof(tail.device));
 	memcpy(tail.reason, cause.word, sizeof(tail.reason));
 	tails_note(jobs_tails(g), &tail);
-	wake_ring(&jobs_services(g)->wake);
+	wake_ring(jobs_uses(g).wake);
 	return ERR_OK;
 }
 
@@ -444,7 +444,7 @@ tasks_device_gone(struct engine *g, const uint8_t device[32], const char *word)
 		have->state = INVITE_STOPPED;
 	}
 	jobs_unlock(g);
-	wake_ring(&jobs_services(g)->wake);
+	wake_ring(jobs_uses(g).wake);
 }
 
 void

@@ -11,7 +11,7 @@ bool
 tasks_out_missing(
     struct engine *g, const uint8_t device[32], const struct task *task, struct store_out *out)
 {
-	*out = (struct store_out){.round = task->round, .at = age_latest(jobs_services(g)->age)};
+	*out = (struct store_out){.round = task->round, .at = age_latest(jobs_uses(g).age)};
 	if (task->wait || !hex_decode(out->job, sizeof(out->job), task->job, strlen(task->job)))
 		return false;
 	memcpy(out->device, device, sizeof(out->device));
@@ -67,6 +67,6 @@ tasks_returned(struct engine *g, const struct job *j, struct invite *v)
 	row->round = v->round;
 	memcpy(row->job, job_facts(j)->id, sizeof(row->job));
 	memcpy(row->device, v->device, sizeof(row->device));
-	if (store_submit(jobs_services(g)->store, drop_out, out_dropped, row))
+	if (store_submit(jobs_uses(g).store, drop_out, out_dropped, row))
 		free(row);
 }

@@ -12,6 +12,7 @@
 #include "engine.h"
 #include "log.h"
 #include "report.h"
+#include "services.h"
 #include "shared.h"
 #include "spool.h"
 #include "view.h"

@@ -1,7 +1,11 @@
 #ifndef USAGE_H
 #define USAGE_H
-#include "services.h"
+#include <stdbool.h>
+#include <stdint.h>
 
+#include "err.h"
+
+struct services;
 struct job_view;
 
 /* What the coordinator has on its disk, and whether the rest of its jobs will fit. Asks the file system: not on an I/O thread. */

@@ -10,6 +10,7 @@
 
 #include "archive.h"
 #include "clock.h"
+#include "config.h"
 #include "drive.h"
 #include "engine.h"
 #include "file.h"
@@ -17,6 +18,7 @@
 #include "hash.h"
 #include "hex.h"
 #include "job_list.h"
+#include "log.h"
 #include "merkle.h"
 #include "models.h"
 #include "orphan.h"
@@ -310,7 +312,7 @@ deliver(struct coordinator *c, const struct task *t, uint8_t tag, float value, u
 	if (e && d.part.accepted)
 		spool_orphan_note(c->s.spool, &m);
 	else if (e == ERR_OK)
-		spool_orphan_release(&c->s);
+		spool_orphan_release(c->s.spool, c->s.store);
 	spool_drop(c->s.spool, &d.part);
 	return e == ERR_OK ? NULL : e == ERR_STATE ? "round-closed" : err_name(e);
 }

@@ -28,7 +28,7 @@ nothing(struct store_db *db, void *arg, struct why *why)
 static void
 start(struct coordinator *c)
 {
-	assert_int_equal(age_new(&c->s.age, &c->s, &c->why), ERR_OK);
+	assert_int_equal(age_new(&c->s.age, &c->s, c->s.store, &c->why), ERR_OK);
 }
 
 static void

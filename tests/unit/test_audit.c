@@ -351,7 +351,7 @@ end_again(struct store_db *db, void *arg, struct why *why)
 {
 	struct ending *n = arg;
 	uint8_t none[16] = {1};
-	struct engine_change change = {n->id, JOB_DONE, "all rounds done", NULL};
+	struct engine_change change = {n->id, JOB_DONE, "all rounds done", NULL, 0};
 	enum job_state was = JOB_UNKNOWN;
 	struct store_job row;
 

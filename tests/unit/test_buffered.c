@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "buffered_fixture.h"
+#include "config.h"
 #include "prng.h"
 
 /* Jobs whose rounds are buffers, through the real store, spool and folder. */

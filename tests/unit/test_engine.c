@@ -361,13 +361,14 @@ model_row(struct store_db *db, void *arg, struct why *why)
 static void
 put_first_model(struct coordinator *c, const char *document)
 {
+	const struct engine_uses u = jobs_uses(c->s.engine);
 	struct job *j = NULL;
 	struct store_model row = {.bytes = 1};
 	uint8_t digest[HASH_LEN];
 
 	hash_sha256(digest, document, strlen(document));
 	assert_int_equal(jobs_read(&j, digest, document, strlen(document), &c->why), ERR_OK);
-	assert_int_equal(jobs_first_model(&c->s, j, row.id, &c->why), ERR_OK);
+	assert_int_equal(jobs_first_model(&u, j, row.id, &c->why), ERR_OK);
 	job_free(j);
 	assert_int_equal(store_write(c->s.store, model_row, &row, &c->why), ERR_OK);
 }

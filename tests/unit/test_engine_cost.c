@@ -36,6 +36,7 @@ static void
 long_patterns(void **state)
 {
 	struct coordinator *c = *state;
+	const struct engine_uses u = jobs_uses(c->s.engine);
 	struct buf b;
 	uint8_t model[32];
 
@@ -60,8 +61,8 @@ long_patterns(void **state)
 	coordinator_refuses(c, b.data, "tensors: patterns of");
 	/* One that was taken before there was a bound. */
 	struct job *j = load(c, b.data);
-	assert_int_equal(jobs_first_model(&c->s, j, model, &c->why), ERR_OK);
-	assert_int_equal(jobs_take_table(&c->s, j, model, &c->why), ERR_OK);
+	assert_int_equal(jobs_first_model(&u, j, model, &c->why), ERR_OK);
+	assert_int_equal(jobs_take_table(&u, j, model, &c->why), ERR_OK);
 	assert_int_equal(j->work->table.elements, 400);
 	job_free(j);
 	buf_deinit(&b);

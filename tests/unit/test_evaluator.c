@@ -7,7 +7,9 @@
 
 #include <cmocka.h>
 
+#include "config.h"
 #include "coordinator_fixture.h"
+#include "data_source.h"
 #include "evalset.h"
 #include "jobs_inside.h"
 

@@ -9,8 +9,10 @@
 #include <dirent.h>
 
 #include "budget.h"
+#include "config.h"
 #include "coordinator_fixture.h"
 #include "cpu.h"
+#include "data_source.h"
 #include "jobs_inside.h"
 #include "stop.h"
 

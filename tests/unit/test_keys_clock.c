@@ -13,6 +13,7 @@
 #include "clock_fixture.h"
 #include "file.h"
 #include "keys.h"
+#include "services_ca.h"
 #include "x509.h"
 
 /* The coordinator's own certificates, made while its clock stands wrong by days and years. */

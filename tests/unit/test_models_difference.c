@@ -334,7 +334,7 @@ another_job(void **state)
 	assert_int_equal(get(f, 4, 3, &map), ERR_OK);
 	models_map_release(map);
 	memcpy(j->facts.model, f->ids[5], 32);
-	jobs_difference_load(&s, j);
+	jobs_difference_load(s.models, j);
 	assert_int_equal(j->work->differences.count, 1);
 	free_job(j);
 }
@@ -401,7 +401,7 @@ offers(void **state)
 	strcpy(j->work->spec.download.codec, "int8");
 	j->facts.model_bytes = f->bytes;
 	memcpy(j->facts.model, f->ids[5], 32);
-	jobs_difference_load(&s, j);
+	jobs_difference_load(s.models, j);
 	assert_int_equal(j->work->differences.count, 5);
 	assert_int_equal(offered(f, j, 5, "4", &bytes), 4);
 	assert_int_equal(bytes, STEP_BYTES);
@@ -461,7 +461,7 @@ the_longest_way(void **state)
 	j->facts.model_bytes = 1 << 20;
 	memcpy(j->facts.model, ids[0], 32);
 	memcpy(j->facts.row.base, ids[0], 32);
-	jobs_difference_load(&s, j);
+	jobs_difference_load(s.models, j);
 	hex_encode(t.model, ids[0], 32);
 	hex_encode(o.held_models[0], ids[ENGINE_DIFFERENCES], 32);
 	tasks_offer_difference(j, &o, &t);

@@ -235,7 +235,7 @@ the_best_stay(void **state)
 		    json_string(json_get(json_get(v, "monitor"), "metric")), "accuracy");
 		assert_string_equal(json_string(json_get(json_get(v, "monitor"), "mode")), "max");
 		json_free(v);
-		assert_int_equal(retention_pass(&c->s), ERR_OK);
+		assert_int_equal(retention_pass(c->s.engine), ERR_OK);
 		assert_true(has_model(c, r[1].model) && has_model(c, r[3].model));
 		restart(c);
 	}

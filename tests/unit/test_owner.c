@@ -10,6 +10,7 @@
 
 #include "audit_rows.h"
 #include "coordinator_fixture.h"
+#include "data_source.h"
 #include "evalset.h"
 #include "jobs_inside.h"
 #include "record.h"

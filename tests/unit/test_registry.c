@@ -3,6 +3,7 @@
 #include "messages.h"
 #include "registry_fixture.h"
 #include "services.h"
+#include "services_ca.h"
 
 static void
 a_device(void **state)

@@ -9,7 +9,9 @@
 
 #include <dirent.h>
 
+#include "config.h"
 #include "coordinator_fixture.h"
+#include "data_source.h"
 #include "schedule_rows.h"
 
 /* Momentum, so that each model has a state of its own. */

@@ -96,7 +96,7 @@ owned_again(void **state)
 	assert_int_equal(spool_used(c->s.spool), SPOOL_BYTES);
 	assert_null(deliver(c, &t[0], 1, 1, 100));
 	drain(c);
-	spool_orphan_release(&c->s);
+	spool_orphan_release(c->s.spool, c->s.store);
 	drain(c);
 	assert_true(is_there(c, &t[0]));
 	assert_int_equal(spool_used(c->s.spool), SPOOL_BYTES);
