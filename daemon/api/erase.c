@@ -15,6 +15,7 @@
 #include "registry.h"
 #include "server.h"
 #include "services.h"
+#include "store.h"
 #include "tasks.h"
 
 /* One erasure, carried through the store's transaction. */

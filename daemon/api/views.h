@@ -2,6 +2,7 @@
 #define VIEWS_H
 #include "exchange.h"
 #include "json.h"
+#include "override.h"
 #include "usage.h"
 #include "view.h"
 

@@ -2,7 +2,7 @@
 #define VIEW_H
 #include "best.h"
 #include "forecast.h"
-#include "job_fold.h"
+#include "job_list.h"
 #include "standing.h"
 #include "stuck.h"
 

@@ -9,7 +9,6 @@
 
 #include "budget.h"
 #include "central.h"
-#include "clock.h"
 #include "commit.h"
 #include "config.h"
 #include "cpu.h"
@@ -18,7 +17,6 @@
 #include "evaluator.h"
 #include "fault.h"
 #include "fold.h"
-#include "hex.h"
 #include "histogram.h"
 #include "log.h"
 #include "measured.h"
@@ -173,13 +171,12 @@ static void
 drop_files(const struct queued *q)
 {
 	const struct fold *w = &q->w;
-	const struct engine_uses *u = &w->uses;
 
 	if (!q->files.kept)
 		return;
-	jobs_drop_leftover(u->store, u->models, w->out.row.model);
+	jobs_drop_leftover(w->uses.store, w->uses.models, w->out.row.model);
 	if (!engine_uses_state(w->engine, w->out.row.optimizer_state))
-		(void)!models_state_delete(u->models, w->out.row.optimizer_state);
+		(void)!models_state_delete(w->uses.models, w->out.row.optimizer_state);
 }
 
 /* Its memory and its place are others'. */

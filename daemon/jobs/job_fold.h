@@ -1,14 +1,17 @@
 #ifndef JOB_FOLD_H
 #define JOB_FOLD_H
+#include "abort_reason.h"
 #include "after.h"
 #include "best.h"
 #include "fold_cost.h"
-#include "job_roster.h"
+#include "job.h"
+#include "job_list.h"
 #include "override.h"
 #include "row.h"
 #include "schedule_state.h"
 
-struct store_db;
+struct invite;
+struct tensor_table;
 
 /* What a closing round is folded from and comes to, and what a job's guard makes of its rounds. */
 
@@ -53,16 +56,6 @@ struct engine_outcome {
 	bool best_changed; /* set by rounds_plan: to */
 	struct best best;
 	uint64_t next_bytes; /* set by rounds_plan: of the next round's base */
-};
-
-/* A job's guard, as it is shown. */
-struct guard_view {
-	uint32_t bad, rollbacks;
-	uint64_t base_round;
-	bool has_best; /* then: */
-	uint64_t best_round;
-	uint8_t best_model[32];
-	double best_value;
 };
 
 /* --- guard and rate of a job over its rounds (guard.c). Lock held. */

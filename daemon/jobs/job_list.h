@@ -1,31 +1,32 @@
 #ifndef JOB_LIST_H
 #define JOB_LIST_H
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "err.h"
-#include "job.h"
-#include "messages.h"
-#include "problem.h"
-#include "row.h"
-#include "store.h"
+#include "states.h"
 #include "wait_reason.h"
 
+struct config;
+struct engine_fold;
+struct engine_outcome;
+struct engine_report;
+struct engine_reservation;
+struct job_spec;
 struct services;
+struct store_db;
+struct store_job;
+struct store_past;
+struct store_round;
+struct tails;
 
 /*
  * The jobs and their rounds. One lock, held for microseconds, never across I/O, crypto or disk: what must block is handed
  * to the store, the folder or done by the caller on a worker. Any thread.
  */
 struct engine;
-struct engine_report; /* report.h */
 struct job;
-struct engine_fold;
-struct engine_outcome;
-struct engine_reservation;
-struct store_job;
-struct store_past;
-struct tails;
 
 /* Loads jobs and open rounds; deltas accepted before a restart are counted, their files checked. task_key: 32 bytes. */
 ERR_MUST_USE enum err jobs_new(struct engine **out, const struct services *services,
@@ -120,6 +121,16 @@ bool job_evaluates(const struct job *j);
 /* The row of the job's next round, or of its first. */
 void job_open_row(
     struct store_round *r, const struct job *j, uint64_t round, const uint8_t base[32]);
+
+/* A job's guard, as it is shown. */
+struct guard_view {
+	uint32_t bad, rollbacks;
+	uint64_t base_round;
+	bool has_best; /* then: */
+	uint64_t best_round;
+	uint8_t best_model[32];
+	double best_value;
+};
 
 /* --- who may work on it (select.c). Lock held, where no job is named by its id alone. */
 

@@ -2,10 +2,16 @@
 #define JOB_NEEDS_H
 #include "after.h"
 #include "forecast.h"
+#include "job.h"
 #include "job_list.h"
-#include "override.h"
 #include "round.h"
 
+struct config;
+struct job_terms;
+struct job_work;
+struct models;
+struct override_set;
+struct store;
 struct store_db;
 
 /* What a job is run by, what it needs, and whom it reaches. */

@@ -2,10 +2,14 @@
 #define JOB_ROSTER_H
 #include "abort_reason.h"
 #include "job_list.h"
-#include "manifest.h"
+#include "problem.h"
 #include "share.h"
 
+struct late_point;
+struct manifest;
+struct models;
 struct store_db;
+struct task;
 
 /* Which device has, had and may have which task of a job. Lock held, where nothing else is said. */
 

@@ -6,6 +6,7 @@
 #include "bytes.h"
 #include "clock.h"
 #include "jobs_inside.h"
+#include "manifest.h"
 #include "store.h"
 
 /* Deltas whose task's round is not the one that takes them, and tasks that outlive their round. */

@@ -6,6 +6,8 @@
 #include "hash.h"
 #include "hex.h"
 #include "jobs_inside.h"
+#include "messages.h"
+#include "store.h"
 
 void
 roster_task_id(const struct engine *g, const struct job *j, uint64_t round,

@@ -20,7 +20,6 @@
 #include "health.h"
 #include "listen.h"
 #include "log.h"
-#include "peers.h"
 #include "services.h"
 #include "services_ca.h"
 #include "shared.h"

@@ -1,9 +1,12 @@
 #ifndef DRIVE_H
 #define DRIVE_H
-#include "job_fold.h"
 #include "job_list.h"
 #include "round.h"
 #include "stuck.h"
+
+struct engine_fold;
+struct engine_outcome;
+struct invite;
 
 /* What drives the rounds of jobs: events and time go in, and what the round machine answers is done. */
 

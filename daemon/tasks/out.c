@@ -3,6 +3,7 @@
 
 #include "age.h"
 #include "hex.h"
+#include "store.h"
 #include "tasks_inside.h"
 
 /* Tasks of buffered jobs that are out: their rows. */

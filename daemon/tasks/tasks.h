@@ -2,13 +2,14 @@
 #define TASKS_H
 #include "abort_reason.h"
 #include "figure_set.h"
-#include "job_fold.h"
 #include "job_list.h"
 #include "manifest.h"
 #include "messages.h"
 #include "problem.h"
 #include "row.h"
 #include "tails.h"
+
+struct engine_fold;
 
 /* Tasks of devices: asked for, answered, given back. Any thread. */
 

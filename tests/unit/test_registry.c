@@ -2,7 +2,6 @@
 #include "job.h"
 #include "messages.h"
 #include "registry_fixture.h"
-#include "services.h"
 #include "services_ca.h"
 
 static void
