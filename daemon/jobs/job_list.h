@@ -53,12 +53,12 @@ void jobs_unlock(struct engine *g);
 struct job *jobs_first(const struct engine *g);
 struct job *jobs_after(const struct job *j);
 size_t jobs_count(const struct engine *g);
-/* The job stays while it is used without the lock; what only its rounds need may go. */
-void jobs_use(struct job *j);
+/* A job in use (jobs_share_held) may go. */
 void jobs_leave(struct job *j);
-/* The same, and nothing of it goes. */
+/* The job stays while it is read without the lock, and nothing of it goes. */
 void jobs_read_begin(struct job *j);
 void jobs_read_end(struct engine *g, struct job *j);
+
 /* What the four rooms work with; any may be NULL that may be so in struct services. */
 struct engine_uses {
 	struct shared *config;
@@ -86,6 +86,7 @@ void jobs_report(struct engine *g, struct engine_report *out);
 struct tails *jobs_tails(struct engine *g); /* no lock: they have one of their own */
 /* What owners are about to have: engine/owner.c keeps it. */
 struct engine_reservation **jobs_reserved(struct engine *g);
+
 /* Does somebody delete it? */
 bool jobs_is_deleting(const struct job *j);
 void jobs_set_deleting(struct job *j, bool deleting);
@@ -96,7 +97,7 @@ void jobs_date_ends(struct engine *g, double now);
 /* What was set aside makes way for the same job, loaded again. */
 void jobs_replace(struct engine *g, struct job *old, struct job *j);
 
-/* --- a job of its own (job.c, document.c, load.c, past.c) */
+/* --- a job of its own (job.c, load.c, past.c) */
 
 /* One without work; NULL: no memory. */
 struct job *job_blank(const uint8_t id[16]);
@@ -148,7 +149,7 @@ bool jobs_concerns(struct engine *g, const struct job *j, const uint8_t device[3
 /* Would the job have taken this device? Reads and parses its document: the store is waited for. No lock. */
 bool jobs_past_selects(
     struct engine *g, const uint8_t job[16], const uint8_t device[32], uint64_t *read);
-/* Is that the model that it is to measure? */
+/* Is that the model that the device is to measure? */
 bool jobs_evaluator_reads(
     struct engine *g, const struct job *j, const uint8_t device[32], const uint8_t model[32]);
 
@@ -189,8 +190,6 @@ void jobs_set_state(struct engine *g, struct job *j, enum job_state state, const
 const char *jobs_by_hand(enum job_state state);
 /* Did a person pause it? Lock held. */
 bool jobs_paused_by_hand(const struct job *j);
-/* The job is over, or was paused or resumed: what was said of it holds no longer. Lock held. */
-void jobs_unstuck(struct engine *g, struct job *j);
 
 /* A reason in the coordinator's own words, and devices, as many as are told of. */
 #define ENGINE_UNMEASURED_MAX 200

@@ -55,7 +55,6 @@ void jobs_drop_leftover(struct store *store, struct models *models, const uint8_
 
 /* --- bytes and operations (sizes.c) */
 
-struct job_work;
 /* A delta's payload, at its largest; UINT64_MAX if that is no number. */
 uint64_t sizes_payload(const struct job *j);
 /* The state that goes with a model. */

@@ -5,7 +5,6 @@
 #include "problem.h"
 #include "share.h"
 
-struct late_point;
 struct manifest;
 struct models;
 struct store_db;
@@ -39,7 +38,7 @@ struct invite {
 	enum abort_reason gave_up; /* why, if it was given back */
 };
 
-/* Lock held. */
+/* The id of a task of this round, without a look at who has it. */
 void roster_task_id(const struct engine *g, const struct job *j, uint64_t round,
     const uint8_t device[32], uint8_t out[16]);
 /* NULL: it has none. */
@@ -87,7 +86,7 @@ ERR_MUST_USE enum err jobs_late_load(struct store_db *db, struct job *j);
 /* Those that were out before the coordinator started, in whatever rounds. */
 ERR_MUST_USE enum err jobs_late_load_out(
     const struct engine *g, struct store_db *db, struct job *j);
-/* The round in j->row begins; ended: what the one before it came to, NULL of the first. */
+/* The round in the job's row begins; ended: what the one before it came to, NULL of the first. */
 void jobs_late_open(struct job *j, const uint8_t *ended);
 /* Would a delta of this task round be taken? */
 bool jobs_late_takes(const struct job *j, uint64_t round);
@@ -139,7 +138,7 @@ ERR_MUST_USE enum err jobs_share_load(struct store_db *db, struct job *j);
 /* All are loaded: to the youngest that says too little. */
 void jobs_share_restart(struct engine *g, struct job *j);
 
-/* --- control variates (variate.c). Nothing here concerns a job without them. */
+/* --- control variates. Nothing here concerns a job without them. */
 
 /* Makes room for the job's devices. ERR_NOMEM. No lock. */
 ERR_MUST_USE enum err jobs_variate_init(struct job *j);
@@ -170,7 +169,7 @@ struct engine_differences {
 	    items[ENGINE_DIFFERENCES]; /* the newest first; each from is the next one's to */
 	size_t count;
 };
-/* Finds those in the model folder that lead to j->model. No lock. */
+/* Finds those in the model folder that lead to the job's newest model. No lock. */
 void jobs_difference_load(struct models *models, struct job *j);
 /* A new one. Lock held. */
 void jobs_difference_add(

@@ -186,12 +186,6 @@ jobs_pace(struct engine *g)
 /* --- who has a job */
 
 void
-jobs_use(struct job *j)
-{
-	j->users++;
-}
-
-void
 jobs_leave(struct job *j)
 {
 	j->users--;

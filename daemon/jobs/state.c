@@ -61,7 +61,7 @@ jobs_lives(struct engine *g, const struct job *j)
 
 struct state_change {
 	const struct services *services;
-	double at;
+	struct age *age;
 	uint8_t id[16];
 	enum job_state state;
 	char reason[STORE_REASON_MAX];
@@ -71,7 +71,7 @@ static enum err
 write_state(struct store_db *db, void *arg, struct why *why)
 {
 	const struct state_change *c = arg;
-	const struct engine_change change = {c->id, c->state, c->reason, NULL, c->at};
+	const struct engine_change change = {c->id, c->state, c->reason, NULL, age_stamp(c->age)};
 	enum job_state was;
 
 	return jobs_change_state(db, c->services, &change, &was, why);
@@ -85,13 +85,26 @@ state_written(void *arg, enum err e, const struct why *why)
 	free(arg);
 }
 
+/* The job is over, or was paused or resumed: what was said of it holds no longer. */
+static void
+unstuck(struct engine *g, struct job *j)
+{
+	if (!j->work)
+		return;
+	if (j->work->stuck.watch.said.kind)
+		g->pace.stuck[j->work->stuck.watch.said.kind]--;
+	j->work->stuck.watch = (struct stuck_watch){.since = 0};
+	j->work->stuck.reopened = (struct stuck_reopened){.round = 0};
+	g->pace.stuck_ms = 0;
+}
+
 void
 jobs_note_state(struct engine *g, struct job *j, enum job_state state, const char *reason)
 {
 	g->report.jobs[j->facts.state]--;
 	g->report.jobs[state]++;
 	j->facts.state = state;
-	jobs_unstuck(g, j);
+	unstuck(g, j);
 	j->facts.ended_at = states_job_lives(state) ? NAN : age_stamp(jobs_uses(g).age);
 	g->dated = g->dated && (states_job_lives(state) || isfinite(j->facts.ended_at));
 	jobs_share_wait(g, j, state == JOB_PAUSED);
@@ -115,7 +128,7 @@ jobs_set_state(struct engine *g, struct job *j, enum job_state state, const char
 	if (!c)
 		return;
 	c->services = g->services;
-	c->at = age_stamp(jobs_uses(g).age);
+	c->age = jobs_uses(g).age;
 	memcpy(c->id, j->facts.id, 16);
 	c->state = state;
 	memcpy(c->reason, j->facts.reason, sizeof(c->reason));
@@ -161,18 +174,6 @@ jobs_lack_nothing(struct engine *g, struct job *j)
 }
 
 void
-jobs_unstuck(struct engine *g, struct job *j)
-{
-	if (!j->work)
-		return;
-	if (j->work->stuck.watch.said.kind)
-		g->pace.stuck[j->work->stuck.watch.said.kind]--;
-	j->work->stuck.watch = (struct stuck_watch){.since = 0};
-	j->work->stuck.reopened = (struct stuck_reopened){.round = 0};
-	g->pace.stuck_ms = 0;
-}
-
-void
 jobs_note_reason(struct job *j, const char *reason)
 {
 	snprintf(j->facts.reason, sizeof(j->facts.reason), "%s", reason);
@@ -195,7 +196,7 @@ jobs_replace(struct engine *g, struct job *old, struct job *j)
 {
 	g->report.jobs[old->facts.state]--;
 	jobs_lack_nothing(g, old);
-	jobs_unstuck(g, old);
+	unstuck(g, old);
 	share_order_remove(&g->order, &old->member);
 	standing_close(jobs_uses(g).registry, old->facts.place);
 	old->facts.place = STANDING_NO_PLACE;

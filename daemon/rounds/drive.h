@@ -22,7 +22,7 @@ void rounds_tick(struct engine *g);
 unsigned rounds_step(struct engine *g, struct job *j, enum round_event event, uint32_t arg);
 /* What the round would answer, as it stands. No lock. */
 unsigned rounds_foresee(struct engine *g, const struct job *j, enum round_event event);
-/* The open round that stands in j->row begins. Lock held. */
+/* The open round that stands in the job's row begins. Lock held. */
 void rounds_begin_open(struct engine *g, struct job *j);
 /* A task of a buffered job went out: it is watched for its time. */
 void rounds_watch_task(struct engine *g, struct job *j, struct invite *v);

@@ -133,8 +133,8 @@ is_sized(const struct job *j)
 	return job_facts(j)->work->spec.recipe.local.unit == LOCAL_SIZED && !job_evaluates(j);
 }
 
-uint64_t
-tasks_size_oldest(const struct job *j)
+static uint64_t
+size_oldest(const struct job *j)
 {
 	uint64_t stale = job_facts(j)->work->spec.round.max_staleness;
 
@@ -220,7 +220,7 @@ tasks_size(struct job *j, const uint8_t device[32], uint64_t *steps)
 		return ERR_OK;
 	const struct tempo_task *task =
 	    tempo_size(job_tempo(j), &job_facts(j)->work->spec.recipe.local, device,
-		job_facts(j)->row.round, tasks_size_oldest(j));
+		job_facts(j)->row.round, size_oldest(j));
 	if (!task)
 		return ERR_NOMEM;
 	*steps = task->steps;
@@ -288,7 +288,7 @@ tasks_size_missing(
 	/* Of a job that ended meanwhile nobody waits for the task. */
 	bool missing = sized && !sized->stored;
 	if (missing)
-		out->oldest = tasks_size_oldest(j);
+		out->oldest = size_oldest(j);
 	jobs_unlock(g);
 	return missing;
 }

@@ -26,8 +26,6 @@ enum problem_type tasks_claim_examples(
 enum problem_type tasks_claim_format(
     const struct job *j, const struct manifest *m, struct why *why);
 
-/* Deltas of older tasks are taken no more. */
-uint64_t tasks_size_oldest(const struct job *j);
 /* How many steps the device's task of the open round has; 0: the recipe says how much. ERR_NOMEM. Lock held. */
 ERR_MUST_USE enum err tasks_size(struct job *j, const uint8_t device[32], uint64_t *steps);
 /* A delta was taken: so fast was the device. Lock held. */
