@@ -63,12 +63,13 @@ remove_deltas(struct store_db *db, void *arg, struct why *why)
 static void
 carry_out_on(struct engine *g, struct job *j, struct command *c)
 {
-	bool paused = job_facts(j)->state == JOB_PAUSED;
+	const struct job_facts *facts = job_facts(j);
+	bool paused = facts->state == JOB_PAUSED;
 
-	c->round = job_facts(j)->row.round;
+	c->round = facts->row.round;
 	c->found = true;
 	/* A stop wins over a fold that ended the job meanwhile, in memory as in the store. */
-	if (!states_job_lives(job_facts(j)->state) && c->state != JOB_STOPPED)
+	if (!states_job_lives(facts->state) && c->state != JOB_STOPPED)
 		return;
 	jobs_lack_nothing(g, j);
 	jobs_note_state(g, j, c->state, c->reason);
@@ -78,7 +79,7 @@ carry_out_on(struct engine *g, struct job *j, struct command *c)
 		rounds_step(g, j, ROUND_PAUSE, 0);
 	else if (paused)
 		rounds_step(g, j, ROUND_RESUME, 0);
-	if (!job_facts(j)->work)
+	if (!facts->work)
 		jobs_past_note(g, j);
 	else if (c->state == JOB_STOPPED && jobs_names_state(j))
 		rounds_forget_later(g);

@@ -27,8 +27,10 @@ struct owned {
 static bool
 says_keep(const struct job *j)
 {
-	return job_facts(j)->keep.last != JOB_KEEP_CONFIGURED ||
-	    job_facts(j)->keep.every != JOB_KEEP_CONFIGURED || job_facts(j)->keep.best > 1;
+	const struct job_facts *facts = job_facts(j);
+
+	return facts->keep.last != JOB_KEEP_CONFIGURED ||
+	    facts->keep.every != JOB_KEEP_CONFIGURED || facts->keep.best > 1;
 }
 
 /* Models that its "keep" promises room, at their most. */
@@ -222,25 +224,26 @@ enum err
 engine_owner_takes(struct engine *g, const struct job *j, bool bounded,
     struct engine_reservation *r, struct why *why)
 {
+	const struct job_facts *facts = job_facts(j);
 	const struct config *c = shared_take(jobs_uses(g).config);
-	enum err e = bounded ? bound_rank(c, &job_facts(j)->work->terms, why) : ERR_OK;
+	enum err e = bounded ? bound_rank(c, &facts->work->terms, why) : ERR_OK;
 
 	*r = (struct engine_reservation){.asks = r->asks,
 	    .jobs = 1,
 	    .bytes = job_memory(j),
 	    .kept = promised(c, j),
-	    .evaluation = job_facts(j)->work->evaluation,
-	    .folds = job_facts(j)->work->cost.work};
-	memcpy(r->owner, job_facts(j)->owner, sizeof(r->owner));
-	memcpy(r->job, job_facts(j)->id, sizeof(r->job));
+	    .evaluation = facts->work->evaluation,
+	    .folds = facts->work->cost.work};
+	memcpy(r->owner, facts->owner, sizeof(r->owner));
+	memcpy(r->job, facts->id, sizeof(r->job));
 	jobs_lock(g);
 	if (!e)
 		e = reserve_job(g, c, r, bounded, why);
 	jobs_unlock(g);
 	shared_give(jobs_uses(g).config, c);
 	if (!e && bounded)
-		e = engine_owner_models(g, job_facts(j)->owner,
-		    r->kept > 0 ? r->kept : job_facts(j)->model_bytes, r, why);
+		e = engine_owner_models(
+		    g, facts->owner, r->kept > 0 ? r->kept : facts->model_bytes, r, why);
 	return e;
 }
 

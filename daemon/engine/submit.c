@@ -137,15 +137,16 @@ check_evaluation(const struct engine_uses *u, const struct job *j, struct why *w
 static enum err
 check_patterns(const struct job *j, struct why *why)
 {
-	const struct recipe *r = &job_facts(j)->work->spec.recipe;
+	const struct job_facts *facts = job_facts(j);
+	const struct recipe *r = &facts->work->spec.recipe;
 	const struct tensor_rule *unused =
-	    tensor_table_unused(&job_facts(j)->work->table, r->rules, r->rule_count);
+	    tensor_table_unused(&facts->work->table, r->rules, r->rule_count);
 
 	if (!unused)
 		return ERR_OK;
 	return err_set(why, ERR_INVALID,
 	    "tensors: \"%.80s\" fits no tensor of the model, whose first is \"%.80s\"",
-	    unused->pattern, job_facts(j)->work->table.items[0].name);
+	    unused->pattern, facts->work->table.items[0].name);
 }
 
 static enum err
@@ -167,17 +168,17 @@ check_aggregate(const struct job_spec *spec, struct why *why)
 static enum err
 check_quota(const struct engine_uses *u, const struct job *j, struct why *why)
 {
+	const struct job_facts *facts = job_facts(j);
 	uint64_t quota = u->fixed->spool_quota;
 	uint64_t one = sizes_payload(j);
 
 	one = one > MANIFEST_PAYLOAD_MAX ? UINT64_MAX : spoolfile_bytes(one);
-	if (job_facts(j)->work->spec.only_evaluates || quota == 0 ||
-	    one <= quota / job_facts(j)->work->spec.round.goal)
+	if (facts->work->spec.only_evaluates || quota == 0 ||
+	    one <= quota / facts->work->spec.round.goal)
 		return ERR_OK;
 	return err_set(why, ERR_INVALID,
 	    "round.goal: %u deltas of %llu bytes do not fit the spool's quota of %llu",
-	    job_facts(j)->work->spec.round.goal, (unsigned long long)one,
-	    (unsigned long long)quota);
+	    facts->work->spec.round.goal, (unsigned long long)one, (unsigned long long)quota);
 }
 
 static bool
@@ -211,12 +212,13 @@ write_out(struct submission *s, struct why *why)
 static enum err
 check(struct engine *g, struct job *j, bool bounded, struct engine_reservation *r, struct why *why)
 {
+	const struct job_facts *facts = job_facts(j);
 	const struct engine_uses u = jobs_uses(g);
 
 	FAULT("job.checked");
-	enum err e = check_aggregate(&job_facts(j)->work->spec, why);
+	enum err e = check_aggregate(&facts->work->spec, why);
 	if (!e)
-		e = job_check(&job_facts(j)->work->spec, why);
+		e = job_check(&facts->work->spec, why);
 	if (!e)
 		e = check_evaluation(&u, j, why);
 	if (!e)
@@ -226,7 +228,7 @@ check(struct engine *g, struct job *j, bool bounded, struct engine_reservation *
 	if (!e)
 		e = check_quota(&u, j, why);
 	if (!e)
-		e = sizes_check_fold(&u, job_facts(j)->work, why);
+		e = sizes_check_fold(&u, facts->work, why);
 	if (!e)
 		e = engine_owner_takes(g, j, bounded, r, why);
 	return e == ERR_NOTFOUND ? no_init(why) : e;
@@ -237,6 +239,7 @@ static enum err
 begin(struct engine *g, struct job *j, const struct engine_document *document,
     struct engine_reservation *r, struct why *why)
 {
+	const struct job_facts *facts = job_facts(j);
 	const struct engine_uses u = jobs_uses(g);
 	uint8_t model[32];
 	struct submission s = {.g = g,
@@ -253,17 +256,16 @@ begin(struct engine *g, struct job *j, const struct engine_document *document,
 	enum err e = jobs_first_model(&u, j, model, why);
 	if (e)
 		return e == ERR_NOTFOUND ? no_init(why) : e;
-	memcpy(s.job.id, job_facts(j)->id, 16);
-	memcpy(s.job.owner, job_facts(j)->owner, sizeof(s.job.owner));
+	memcpy(s.job.id, facts->id, 16);
+	memcpy(s.job.owner, facts->owner, sizeof(s.job.owner));
 	job_open_row(&s.first, j, 1, model);
-	s.model = (struct store_model){
-	    .bytes = job_facts(j)->model_bytes, .created_at = s.job.created_at};
+	s.model = (struct store_model){.bytes = facts->model_bytes, .created_at = s.job.created_at};
 	memcpy(s.model.id, model, 32);
-	memcpy(s.model.job, job_facts(j)->id, 16);
+	memcpy(s.model.job, facts->id, 16);
 	FAULT("job.model");
 	engine_owner_settle(g, r);
 	e = write_out(&s, why);
-	if (e && !is_init(&job_facts(j)->work->spec.recipe, model))
+	if (e && !is_init(&facts->work->spec.recipe, model))
 		jobs_drop_leftover(u.store, u.models, model);
 	return e;
 }
@@ -360,12 +362,13 @@ engine_submit(struct engine *g, const struct engine_document *document, uint8_t 
 static void
 forecast_new(struct engine *g, const struct job *j, struct engine_trial *out)
 {
+	const struct job_facts *facts = job_facts(j);
 	const struct config *c = shared_take(jobs_uses(g).config);
 
-	memcpy(out->job.id, job_facts(j)->id, sizeof(out->job.id));
-	memcpy(out->job.name, job_facts(j)->name, sizeof(out->job.name));
-	out->job.model_bytes = job_facts(j)->model_bytes;
-	out->job.parameters = job_facts(j)->parameters;
+	memcpy(out->job.id, facts->id, sizeof(out->job.id));
+	memcpy(out->job.name, facts->name, sizeof(out->job.name));
+	out->job.model_bytes = facts->model_bytes;
+	out->job.parameters = facts->parameters;
 	out->job.forecast = jobs_forecast(c, j);
 	shared_give(jobs_uses(g).config, c);
 	jobs_reach(g, j, &out->reach);

@@ -13,26 +13,26 @@
 static struct open_view
 view_open(const struct job *j, uint64_t now_ms)
 {
+	const struct job_facts *facts = job_facts(j);
+
 	return (struct open_view){
-	    .state = job_facts(j)->work->central.open ? "evaluating"
-						      : round_state_name(&job_facts(j)->round),
-	    .is_central = job_facts(j)->work->central.open,
+	    .state = facts->work->central.open ? "evaluating" : round_state_name(&facts->round),
+	    .is_central = facts->work->central.open,
 	    .evaluates = job_evaluates(j),
-	    .reports = job_facts(j)->round.accepted,
-	    .invited = job_facts(j)->round.invited,
-	    .goal = job_facts(j)->work->terms.round.goal,
-	    .quorum = job_facts(j)->work->terms.round.quorum,
-	    .reopened = job_facts(j)->round.reopened,
-	    .mode = job_facts(j)->work->spec.round.mode,
-	    .early = job_facts(j)->round.next_accepted,
-	    .concurrency = job_facts(j)->work->terms.round.concurrency,
-	    .max_staleness = job_facts(j)->work->spec.round.max_staleness,
-	    .up_bytes = job_facts(j)->bytes_up,
-	    .opened_at_seconds = job_facts(j)->row.opened_at,
-	    .deadline_seconds =
-		((double)(job_facts(j)->work->central.open ? job_facts(j)->work->central.until_ms
-							   : job_facts(j)->round.deadline_ms) -
-		    (double)now_ms) /
+	    .reports = facts->round.accepted,
+	    .invited = facts->round.invited,
+	    .goal = facts->work->terms.round.goal,
+	    .quorum = facts->work->terms.round.quorum,
+	    .reopened = facts->round.reopened,
+	    .mode = facts->work->spec.round.mode,
+	    .early = facts->round.next_accepted,
+	    .concurrency = facts->work->terms.round.concurrency,
+	    .max_staleness = facts->work->spec.round.max_staleness,
+	    .up_bytes = facts->bytes_up,
+	    .opened_at_seconds = facts->row.opened_at,
+	    .deadline_seconds = ((double)(facts->work->central.open ? facts->work->central.until_ms
+								    : facts->round.deadline_ms) -
+				    (double)now_ms) /
 		1000,
 	};
 }
@@ -40,50 +40,51 @@ view_open(const struct job *j, uint64_t now_ms)
 static void
 view_job(struct engine *g, const struct job *j, const uint8_t *device, struct job_view *v)
 {
-	bool is_open = job_facts(j)->work && job_facts(j)->round.state != ROUND_ENDED;
+	const struct job_facts *facts = job_facts(j);
+	bool is_open = facts->work && facts->round.state != ROUND_ENDED;
 
 	*v = (struct job_view){
 	    .for_device = device != NULL,
-	    .state = job_facts(j)->state,
-	    .only_evaluates = job_facts(j)->only_evaluates,
-	    .priority = job_facts(j)->work ? jobs_share_priority(j) : job_facts(j)->priority,
-	    .share = job_facts(j)->work ? job_facts(j)->work->terms.share : 0,
-	    .round = job_facts(j)->row.round,
-	    .rounds_committed = job_facts(j)->rounds_committed,
-	    .model_bytes = job_facts(j)->model_bytes,
-	    .parameters = job_facts(j)->parameters,
-	    .metric = job_facts(j)->metric,
-	    .metric_round = job_facts(j)->metric_round,
-	    .created_at_seconds = job_facts(j)->created_at,
-	    .ended_at_seconds = job_facts(j)->ended_at,
+	    .state = facts->state,
+	    .only_evaluates = facts->only_evaluates,
+	    .priority = facts->work ? jobs_share_priority(j) : facts->priority,
+	    .share = facts->work ? facts->work->terms.share : 0,
+	    .round = facts->row.round,
+	    .rounds_committed = facts->rounds_committed,
+	    .model_bytes = facts->model_bytes,
+	    .parameters = facts->parameters,
+	    .metric = facts->metric,
+	    .metric_round = facts->metric_round,
+	    .created_at_seconds = facts->created_at,
+	    .ended_at_seconds = facts->ended_at,
 	    .is_open = is_open,
-	    .is_guarded = job_facts(j)->is_guarded,
+	    .is_guarded = facts->is_guarded,
 	};
-	memcpy(v->id, job_facts(j)->id, sizeof(v->id));
-	memcpy(v->owner, job_facts(j)->owner, sizeof(v->owner));
-	memcpy(v->model, job_facts(j)->model, sizeof(v->model));
-	memcpy(v->name, job_facts(j)->name, sizeof(v->name));
+	memcpy(v->id, facts->id, sizeof(v->id));
+	memcpy(v->owner, facts->owner, sizeof(v->owner));
+	memcpy(v->model, facts->model, sizeof(v->model));
+	memcpy(v->name, facts->name, sizeof(v->name));
 	if (!device) {
-		registry_owner_name(jobs_uses(g).registry, job_facts(j)->owner, v->owner_name);
-		v->standing = standing_get(jobs_uses(g).registry, job_facts(j)->place);
+		registry_owner_name(jobs_uses(g).registry, facts->owner, v->owner_name);
+		v->standing = standing_get(jobs_uses(g).registry, facts->place);
 	}
-	if (!device && job_facts(j)->work) {
-		v->stuck = job_facts(j)->work->stuck.watch.said;
-		v->stuck_since = job_facts(j)->work->stuck.watch.since;
+	if (!device && facts->work) {
+		v->stuck = facts->work->stuck.watch.said;
+		v->stuck_since = facts->work->stuck.watch.since;
 	}
-	memcpy(v->reason, job_facts(j)->reason, sizeof(v->reason));
+	memcpy(v->reason, facts->reason, sizeof(v->reason));
 	if (is_open) {
 		v->open = view_open(j, clock_ms());
 		const struct config *c = shared_take(jobs_uses(g).config);
 		v->forecast = jobs_forecast(c, j);
 		shared_give(jobs_uses(g).config, c);
 	}
-	v->monitor = job_facts(j)->monitor;
-	v->has_best = job_facts(j)->best.count > 0;
+	v->monitor = facts->monitor;
+	v->has_best = facts->best.count > 0;
 	if (v->has_best)
-		v->best = job_facts(j)->best.points[0];
+		v->best = facts->best.points[0];
 	if (v->is_guarded)
-		v->guard = job_facts(j)->work ? jobs_guard_view(j) : job_facts(j)->guard;
+		v->guard = facts->work ? jobs_guard_view(j) : facts->guard;
 }
 
 /* A list for a device has what may still give it work: to say more of the others, each document would have to be read. */
@@ -98,9 +99,11 @@ is_listed(struct engine *g, const struct job *j, const uint8_t *device)
 static bool
 is_before(const struct job *j, const struct engine_slice *s)
 {
-	if (!s->begun || job_facts(j)->priority < s->priority)
+	const struct job_facts *facts = job_facts(j);
+
+	if (!s->begun || facts->priority < s->priority)
 		return false;
-	return job_facts(j)->priority > s->priority || job_facts(j)->serial <= s->serial;
+	return facts->priority > s->priority || facts->serial <= s->serial;
 }
 
 /* Where the walk goes on. The job that it came to is mostly there still: of many jobs none is passed by again. Lock held. */
@@ -239,10 +242,12 @@ struct past_jobs {
 static bool
 may_read(struct engine *g, const struct job *j, const uint8_t device[32], struct past_jobs *past)
 {
-	if (job_facts(j)->work)
+	const struct job_facts *facts = job_facts(j);
+
+	if (facts->work)
 		return roster_has(j, device) || jobs_concerns(g, j, device);
-	if (!job_facts(j)->gone && past->count < PAST_MAX)
-		memcpy(past->ids[past->count++], job_facts(j)->id, 16);
+	if (!facts->gone && past->count < PAST_MAX)
+		memcpy(past->ids[past->count++], facts->id, 16);
 	return false;
 }
 

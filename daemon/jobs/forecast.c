@@ -30,18 +30,19 @@ jobs_forecast_kept(const struct config *c, const struct job *j, uint64_t rounds)
 struct job_forecast
 jobs_forecast(const struct config *c, const struct job *j)
 {
-	const struct job_work *w = job_facts(j)->work;
+	const struct job_facts *facts = job_facts(j);
+	const struct job_work *w = facts->work;
 
 	return forecast_job(&(struct forecast_job){.spec = &w->spec,
 	    .keep = jobs_forecast_keep(c, j),
 	    .elements = w->table.elements,
-	    .model_bytes = job_facts(j)->model_bytes,
+	    .model_bytes = facts->model_bytes,
 	    .payload_bytes = sizes_payload(j),
 	    .state_bytes = sizes_state(j),
 	    .rounds = w->terms.stop.rounds,
-	    .committed = job_facts(j)->rounds_committed,
-	    .accepted = job_facts(j)->round.accepted,
-	    .best_held = (uint32_t)job_facts(j)->best.count});
+	    .committed = facts->rounds_committed,
+	    .accepted = facts->round.accepted,
+	    .best_held = (uint32_t)facts->best.count});
 }
 
 #define NAMES_SHOWN 3
@@ -158,15 +159,16 @@ reach_device(void *ctx, const struct registry_view *v)
 void
 jobs_reach(struct engine *g, const struct job *j, struct engine_reach *out)
 {
+	const struct job_facts *facts = job_facts(j);
 	struct reach r = {g, j, out};
 
-	*out = (struct engine_reach){.round = job_facts(j)->work->terms.round,
-	    .most = job_facts(j)->work->spec.aggregate.max_examples,
-	    .data.min_examples = recipe_min_examples(
-		&job_facts(j)->work->spec.recipe, job_facts(j)->only_evaluates)};
-	memcpy(out->data.name, job_facts(j)->work->spec.recipe.data.name, sizeof(out->data.name));
-	memcpy(out->trainer, job_facts(j)->work->spec.recipe.trainer, sizeof(out->trainer));
-	jobs_evaluators(g, &job_facts(j)->work->spec, &out->evaluators);
-	out->warning = recipe_warning(&job_facts(j)->work->spec.recipe);
+	*out = (struct engine_reach){.round = facts->work->terms.round,
+	    .most = facts->work->spec.aggregate.max_examples,
+	    .data.min_examples =
+		recipe_min_examples(&facts->work->spec.recipe, facts->only_evaluates)};
+	memcpy(out->data.name, facts->work->spec.recipe.data.name, sizeof(out->data.name));
+	memcpy(out->trainer, facts->work->spec.recipe.trainer, sizeof(out->trainer));
+	jobs_evaluators(g, &facts->work->spec, &out->evaluators);
+	out->warning = recipe_warning(&facts->work->spec.recipe);
 	(void)!registry_each(jobs_uses(g).registry, NULL, reach_device, &r);
 }

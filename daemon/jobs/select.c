@@ -25,9 +25,10 @@ bool
 jobs_evaluator_reads(
     struct engine *g, const struct job *j, const uint8_t device[32], const uint8_t model[32])
 {
-	return job_facts(j)->work && job_facts(j)->work->central.open &&
-	    memcmp(job_facts(j)->work->central.model, model, 32) == 0 &&
-	    jobs_evaluator_of(g, j, device);
+	const struct job_facts *facts = job_facts(j);
+
+	return facts->work && facts->work->central.open &&
+	    memcmp(facts->work->central.model, model, 32) == 0 && jobs_evaluator_of(g, j, device);
 }
 
 static bool
@@ -52,8 +53,9 @@ jobs_selects(
 enum wait_reason
 jobs_ineligible(struct engine *g, const struct job *j, const uint8_t device[32])
 {
-	return job_facts(j)->work &&
-		jobs_selects(g, job_facts(j)->id, &job_facts(j)->work->spec, device)
+	const struct job_facts *facts = job_facts(j);
+
+	return facts->work && jobs_selects(g, facts->id, &facts->work->spec, device)
 	    ? WAIT_NONE
 	    : WAIT_INELIGIBLE;
 }

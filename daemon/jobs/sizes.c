@@ -48,9 +48,11 @@ sizes_check_fold(const struct engine_uses *u, const struct job_work *w, struct w
 uint64_t
 sizes_payload(const struct job *j)
 {
-	return vectors_times(recipe_upload_most(&job_facts(j)->work->spec.recipe.upload,
-				 job_facts(j)->work->table.elements),
-	    job_facts(j)->work->spec.aggregate.variates > 0);
+	const struct job_facts *facts = job_facts(j);
+
+	return vectors_times(
+	    recipe_upload_most(&facts->work->spec.recipe.upload, facts->work->table.elements),
+	    facts->work->spec.aggregate.variates > 0);
 }
 
 uint64_t

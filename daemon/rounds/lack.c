@@ -43,10 +43,11 @@ fold_later(struct engine *g, struct job *j, const struct why *why)
 static void
 set_aside(struct engine *g, struct job *j, const struct why *why)
 {
-	uint32_t accepted = job_facts(j)->round.accepted;
+	const struct job_facts *facts = job_facts(j);
+	uint32_t accepted = facts->round.accepted;
 
-	log_event(LOG_LEVEL_ERROR, "round.failed", LOG_S("job", job_facts(j)->hex),
-	    LOG_U("round", job_facts(j)->row.round), LOG_S("why", why->text));
+	log_event(LOG_LEVEL_ERROR, "round.failed", LOG_S("job", facts->hex),
+	    LOG_U("round", facts->row.round), LOG_S("why", why->text));
 	rounds_step(g, j, ROUND_PAUSE, 0);
 	rounds_step(g, j, ROUND_BEGIN, accepted);
 	jobs_set_state(g, j, JOB_PAUSED, why->text);
@@ -100,13 +101,13 @@ static void
 begin_lack(struct engine *g, struct job *j, const struct engine_lack *lack, enum err e,
     const struct why *why)
 {
-	uint32_t accepted = job_facts(j)->round.accepted;
-	bool folding = job_facts(j)->round.state == ROUND_FOLDING;
+	const struct job_facts *facts = job_facts(j);
+	uint32_t accepted = facts->round.accepted;
+	bool folding = facts->round.state == ROUND_FOLDING;
 	char reason[STORE_REASON_MAX];
 
-	log_event(LOG_LEVEL_ERROR, "job.damaged", LOG_S("job", job_facts(j)->hex),
-	    LOG_S("name", job_facts(j)->name), LOG_U("round", job_facts(j)->row.round),
-	    LOG_S("why", why->text));
+	log_event(LOG_LEVEL_ERROR, "job.damaged", LOG_S("job", facts->hex),
+	    LOG_S("name", facts->name), LOG_U("round", facts->row.round), LOG_S("why", why->text));
 	say_lack(reason, lack, e, why);
 	rounds_step(g, j, ROUND_PAUSE, 0);
 	if (folding)
@@ -121,11 +122,12 @@ begin_lack(struct engine *g, struct job *j, const struct engine_lack *lack, enum
 static bool
 starts_from(const struct job *j, const struct engine_lack *lack)
 {
-	if (job_facts(j)->state != JOB_RUNNING || !job_facts(j)->work ||
-	    job_facts(j)->round.state == ROUND_FOLDING || job_facts(j)->round.state == ROUND_ENDED)
+	const struct job_facts *facts = job_facts(j);
+
+	if (facts->state != JOB_RUNNING || !facts->work || facts->round.state == ROUND_FOLDING ||
+	    facts->round.state == ROUND_ENDED)
 		return false;
-	return memcmp(lack->kind == LACKS_MODEL ? job_facts(j)->row.base
-						: job_facts(j)->row.optimizer_state,
+	return memcmp(lack->kind == LACKS_MODEL ? facts->row.base : facts->row.optimizer_state,
 		   lack->id, 32) == 0;
 }
 
@@ -209,14 +211,15 @@ want(struct wanted *to, const struct job *j, bool waits, const struct engine_lac
 static size_t
 wants_of(struct job *j, uint64_t now, struct wanted *to)
 {
+	const struct job_facts *facts = job_facts(j);
 	static const uint8_t none[32];
 	struct engine_lack base = {.kind = LACKS_MODEL}, state = {.kind = LACKS_STATE};
 	size_t n = 0;
 
-	memcpy(base.id, job_facts(j)->row.base, 32);
-	memcpy(state.id, job_facts(j)->row.optimizer_state, 32);
-	if (job_facts(j)->lack.kind && job_pace(j)->lack_ms <= now)
-		want(&to[n++], j, true, &job_facts(j)->lack);
+	memcpy(base.id, facts->row.base, 32);
+	memcpy(state.id, facts->row.optimizer_state, 32);
+	if (facts->lack.kind && job_pace(j)->lack_ms <= now)
+		want(&to[n++], j, true, &facts->lack);
 	if (starts_from(j, &base)) {
 		want(&to[n++], j, false, &base);
 		if (memcmp(state.id, none, 32) != 0)
@@ -260,21 +263,22 @@ note_fault(struct engine *g, struct job *j, enum err e, const struct why *why)
 static bool
 take_again(struct engine *g, const uint8_t id[16], struct job *j)
 {
+	const struct job_facts *facts = job_facts(j);
 	struct job *old = jobs_find(g, id);
 
 	if (!old || !job_facts(old)->aside || !states_job_lives(job_facts(old)->state))
 		return false;
-	if (!job_facts(j)->aside) {
+	if (!facts->aside) {
 		jobs_replace(g, old, j);
-		if (job_facts(j)->round.state == ROUND_IDLE)
+		if (facts->round.state == ROUND_IDLE)
 			rounds_begin_open(g, j);
-		log_event(LOG_LEVEL_INFO, "job.mended", LOG_S("job", job_facts(j)->hex),
-		    LOG_S("name", job_facts(j)->name), LOG_U("round", job_facts(j)->row.round));
+		log_event(LOG_LEVEL_INFO, "job.mended", LOG_S("job", facts->hex),
+		    LOG_S("name", facts->name), LOG_U("round", facts->row.round));
 		return true;
 	}
 	/* It lacks something else, too. */
-	jobs_lack_is(g, old, &job_facts(j)->lack);
-	jobs_note_reason(old, job_facts(j)->reason);
+	jobs_lack_is(g, old, &facts->lack);
+	jobs_note_reason(old, facts->reason);
 	return false;
 }
 

@@ -26,27 +26,28 @@ struct stuck_look {
 static struct stuck_facts
 facts_of(struct engine *g, struct job *j, const struct stuck_look *l)
 {
-	const struct job_work *w = job_facts(j)->work;
-	const struct round *r = &job_facts(j)->round;
+	const struct job_facts *facts = job_facts(j);
+	const struct job_work *w = facts->work;
+	const struct round *r = &facts->round;
 
-	return (struct stuck_facts){.state = job_facts(j)->state,
-	    .reason = job_facts(j)->reason,
+	return (struct stuck_facts){.state = facts->state,
+	    .reason = facts->reason,
 	    .by_hand = jobs_paused_by_hand(j),
-	    .aside = r->state == ROUND_ENDED || job_facts(j)->lack.kind != LACKS_NOTHING,
+	    .aside = r->state == ROUND_ENDED || facts->lack.kind != LACKS_NOTHING,
 	    .unready = l->health.reason,
 	    .detail = l->health.detail,
 	    .evaluates = job_evaluates(j),
 	    .evaluation = w->unmeasured,
 	    .fold_failures = r->state == ROUND_FOLDING ? job_pace(j)->fold_failures : 0,
 	    .is_open = r->state == ROUND_GATHER || r->state == ROUND_OPEN,
-	    .round = job_facts(j)->row.round,
+	    .round = facts->row.round,
 	    .quorum = r->policy.quorum,
 	    .per_device = r->policy.buffered ? w->spec.round.per_device : 1,
 	    .accepted = r->accepted + r->committing,
 	    .out = round_out(r),
 	    .deadline_s = (double)r->policy.deadline_ms / 1000,
 	    .reopened = &w->stuck.reopened,
-	    .standing = standing_get(jobs_uses(g).registry, job_facts(j)->place),
+	    .standing = standing_get(jobs_uses(g).registry, facts->place),
 	    .elsewhere =
 		jobs_pace(g)->tasks_out > round_out(r) ? jobs_pace(g)->tasks_out - round_out(r) : 0,
 	    .knows_reach = w->stuck.reach_ms > 0,
@@ -73,6 +74,7 @@ look_whom(struct engine *g, struct job *j, struct stuck_look *l)
 static void
 say_stuck(struct engine *g, struct job *j, enum stuck_kind was)
 {
+	const struct job_facts *facts = job_facts(j);
 	const struct stuck *s = &job_stuck(j)->watch.said;
 
 	if (was)
@@ -81,12 +83,12 @@ say_stuck(struct engine *g, struct job *j, enum stuck_kind was)
 		jobs_pace(g)->stuck[s->kind]++;
 	job_stuck(j)->watch.since = clock_wall();
 	if (s->kind)
-		log_event(LOG_LEVEL_WARN, "job.stuck", LOG_S("job", job_facts(j)->hex),
-		    LOG_S("name", job_facts(j)->name), LOG_S("kind", stuck_name(s->kind)),
+		log_event(LOG_LEVEL_WARN, "job.stuck", LOG_S("job", facts->hex),
+		    LOG_S("name", facts->name), LOG_S("kind", stuck_name(s->kind)),
 		    LOG_S("why", s->reason), LOG_S("advice", stuck_advice(s->kind)));
 	else
-		log_event(LOG_LEVEL_INFO, "job.moves", LOG_S("job", job_facts(j)->hex),
-		    LOG_S("name", job_facts(j)->name), LOG_S("was", stuck_name(was)));
+		log_event(LOG_LEVEL_INFO, "job.moves", LOG_S("job", facts->hex),
+		    LOG_S("name", facts->name), LOG_S("was", stuck_name(was)));
 }
 
 /* Lock held, and given away now and then: the job is in use. */
@@ -110,13 +112,14 @@ look_stuck(struct engine *g, struct job *j, struct stuck_look *l)
 void
 rounds_note_reopened(struct job *j)
 {
+	const struct job_facts *facts = job_facts(j);
 	struct job_stuck *w = job_stuck(j);
 	size_t count;
 	const struct invite *items = roster_items(j, &count);
 	uint32_t tasks[STUCK_KINDS] = {0};
 
 	w->silent_count = 0;
-	w->silent_round = job_facts(j)->row.round;
+	w->silent_round = facts->row.round;
 	for (size_t i = 0; i < count; i++) {
 		const struct invite *v = &items[i];
 		const bool given_back = v->state == INVITE_ABORTED || v->state == INVITE_STOPPED;
@@ -128,7 +131,7 @@ rounds_note_reopened(struct job *j)
 		if (w->silent_count < ENGINE_DEVICES_SHOWN)
 			memcpy(w->silent[w->silent_count++], v->device, 32);
 	}
-	stuck_reopen(&w->reopened, job_facts(j)->row.round, job_facts(j)->round.accepted, tasks);
+	stuck_reopen(&w->reopened, facts->row.round, facts->round.accepted, tasks);
 }
 
 void

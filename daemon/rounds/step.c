@@ -14,31 +14,32 @@
 static void
 start_fold(struct engine *g, struct job *j)
 {
-	const struct round_close close = round_close(&job_facts(j)->round);
+	const struct job_facts *facts = job_facts(j);
+	const struct round_close close = round_close(&facts->round);
 	struct engine_fold f = {.job = j,
-	    .spec = &job_facts(j)->work->spec,
-	    .table = &job_facts(j)->work->table,
-	    .cost = job_facts(j)->work->cost,
-	    .row = job_facts(j)->row};
+	    .spec = &facts->work->spec,
+	    .table = &facts->work->table,
+	    .cost = facts->work->cost,
+	    .row = facts->row};
 
-	memcpy(f.job_id, job_facts(j)->id, 16);
-	memcpy(f.owner, job_facts(j)->owner, sizeof(f.owner));
-	memcpy(f.job_hex, job_facts(j)->hex, sizeof(f.job_hex));
+	memcpy(f.job_id, facts->id, 16);
+	memcpy(f.owner, facts->owner, sizeof(f.owner));
+	memcpy(f.job_hex, facts->hex, sizeof(f.job_hex));
 	f.row.invited = close.invited;
 	f.row.aborted = close.aborted;
 	f.row.reopened = close.reopened;
-	f.bytes_down = job_facts(j)->bytes_down;
+	f.bytes_down = facts->bytes_down;
 	f.limit = terms_limit(g, j);
-	f.stamp = job_facts(j)->work->stamp;
-	f.overrides = job_facts(j)->work->overrides;
-	f.evaluate_deadline_s = job_facts(j)->work->terms.evaluate_deadline_s;
-	f.row.goal = job_facts(j)->work->terms.round.goal;
-	f.quorum = job_facts(j)->work->terms.round.quorum;
+	f.stamp = facts->work->stamp;
+	f.overrides = facts->work->overrides;
+	f.evaluate_deadline_s = facts->work->terms.evaluate_deadline_s;
+	f.row.goal = facts->work->terms.round.goal;
+	f.quorum = facts->work->terms.round.quorum;
 	f.no_numbers = close.no_numbers;
 	f.lacks = close.lacks;
-	f.schedule = job_facts(j)->work->schedule;
-	f.best = job_facts(j)->best;
-	f.measured = job_facts(j)->measured;
+	f.schedule = facts->work->schedule;
+	f.best = facts->best;
+	f.measured = facts->measured;
 	job_pace(j)->folds++;
 	if (jobs_pace(g)->fold(jobs_pace(g)->folder, &f)) {
 		job_pace(j)->folds--;
@@ -50,12 +51,13 @@ start_fold(struct engine *g, struct job *j)
 static void
 reopen(struct engine *g, struct job *j)
 {
+	const struct job_facts *facts = job_facts(j);
+
 	rounds_note_reopened(j);
-	if (spent_log(jobs_uses(g).spent, jobs_uses(g).config, job_facts(j)->owner, 0))
-		log_event(LOG_LEVEL_WARN, "round.reopened", LOG_S("job", job_facts(j)->hex),
-		    LOG_U("round", job_facts(j)->row.round),
-		    LOG_U("reports", job_facts(j)->round.accepted),
-		    LOG_U("quorum", job_facts(j)->round.policy.quorum),
+	if (spent_log(jobs_uses(g).spent, jobs_uses(g).config, facts->owner, 0))
+		log_event(LOG_LEVEL_WARN, "round.reopened", LOG_S("job", facts->hex),
+		    LOG_U("round", facts->row.round), LOG_U("reports", facts->round.accepted),
+		    LOG_U("quorum", facts->round.policy.quorum),
 		    LOG_S("why", "too few reports before the deadline"));
 	jobs_share_end_all(g, j);
 	roster_keep_accepted(j);

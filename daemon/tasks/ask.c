@@ -17,30 +17,32 @@
 static double
 time_left(const struct job *j, uint64_t now_ms)
 {
-	const struct round_spec *spec = &job_facts(j)->work->spec.round;
+	const struct job_facts *facts = job_facts(j);
+	const struct round_spec *spec = &facts->work->spec.round;
 
-	if (job_facts(j)->round.policy.buffered)
+	if (facts->round.policy.buffered)
 		return spec->task_timeout_s * (1 + (double)spec->max_staleness);
-	return job_facts(j)->round.deadline_ms > now_ms
-	    ? (double)(job_facts(j)->round.deadline_ms - now_ms) / 1000
+	return facts->round.deadline_ms > now_ms
+	    ? (double)(facts->round.deadline_ms - now_ms) / 1000
 	    : 0;
 }
 
 static void
 fill_task(struct engine *g, struct job *j, struct invite *invite, struct task *out)
 {
+	const struct job_facts *facts = job_facts(j);
 	uint64_t now = clock_ms();
 
-	*out = (struct task){.round = job_facts(j)->row.round,
-	    .model_bytes = job_facts(j)->model_bytes,
-	    .seed = job_facts(j)->work->spec.seed};
+	*out = (struct task){.round = facts->row.round,
+	    .model_bytes = facts->model_bytes,
+	    .seed = facts->work->spec.seed};
 	out->kind = job_evaluates(j) ? TASK_EVALUATE : TASK_TRAIN;
 	hex_encode(out->task, roster_name_task(g, j, invite), 16);
-	hex_encode(out->job, job_facts(j)->id, 16);
-	hex_encode(out->model, job_facts(j)->row.base, 32);
+	hex_encode(out->job, facts->id, 16);
+	hex_encode(out->model, facts->row.base, 32);
 	out->deadline_s = time_left(j, now);
-	out->max_examples = job_facts(j)->work->spec.aggregate.max_examples;
-	out->recipe.text = recipe_text_hold(job_facts(j)->work->spec.recipe.text);
+	out->max_examples = facts->work->spec.aggregate.max_examples;
+	out->recipe.text = recipe_text_hold(facts->work->spec.recipe.text);
 	if (out->kind == TASK_TRAIN)
 		jobs_variate_fill(j, invite->device, out);
 }
@@ -90,23 +92,23 @@ lacks_room(const struct engine *g, const struct job *j)
 static enum wait_reason
 judge_invite(struct engine *g, struct job *j, const struct offer *offer, struct invite **have)
 {
+	const struct job_facts *facts = job_facts(j);
 	struct invite *v = *have;
 	char task[33];
 
 	if (!v)
 		return WAIT_NONE;
-	if (job_facts(j)->round.policy.buffered &&
-	    (v->now >= job_facts(j)->work->spec.round.per_device || v->state == INVITE_COMMITTING))
+	if (facts->round.policy.buffered &&
+	    (v->now >= facts->work->spec.round.per_device || v->state == INVITE_COMMITTING))
 		return WAIT_REPORTED;
 	/* Done already: another task would only make it older. */
-	if (v->round != job_facts(j)->row.round &&
+	if (v->round != facts->row.round &&
 	    (v->state == INVITE_OUT || v->state == INVITE_EXPIRED)) {
 		hex_encode(task, roster_name_task(g, j, v), 16);
 		if (tasks_offer_unsent(offer, task))
 			return WAIT_UNSENT;
 	}
-	if (v->state >= INVITE_STOPPED ||
-	    (v->state != INVITE_OUT && v->round != job_facts(j)->row.round))
+	if (v->state >= INVITE_STOPPED || (v->state != INVITE_OUT && v->round != facts->row.round))
 		*have = NULL;
 	else if (v->state != INVITE_OUT)
 		return v->state == INVITE_ACCEPTED ? WAIT_REPORTED : WAIT_ABORTED;
@@ -155,12 +157,13 @@ judge_asker(struct engine *g, struct job *j, const struct asker *a)
 static enum wait_reason
 ask_job(struct engine *g, struct job *j, const struct asker *a)
 {
+	const struct job_facts *facts = job_facts(j);
 	const uint8_t *device = a->device;
 	const struct offer *offer = a->offer;
 	struct task *out = a->out;
 
-	if (job_facts(j)->state != JOB_RUNNING)
-		return job_facts(j)->state == JOB_PAUSED ? WAIT_PAUSED : WAIT_NO_JOB;
+	if (facts->state != JOB_RUNNING)
+		return facts->state == JOB_PAUSED ? WAIT_PAUSED : WAIT_NO_JOB;
 	enum wait_reason why = judge_asker(g, j, a);
 	if (why)
 		return why;
@@ -172,7 +175,7 @@ ask_job(struct engine *g, struct job *j, const struct asker *a)
 	if (why)
 		return why;
 	/* Its delta would come too late. */
-	if (round_has_closed(&job_facts(j)->round))
+	if (round_has_closed(&facts->round))
 		return WAIT_NOT_SELECTED;
 	why = !have && rests ? WAIT_REPORTED : invite(g, j, device, have);
 	if (why)
@@ -184,10 +187,10 @@ ask_job(struct engine *g, struct job *j, const struct asker *a)
 	fill_task(g, j, have, out);
 	out->steps = steps;
 	tasks_offer_difference(j, offer, out);
-	if (job_facts(j)->work->spec.recipe.upload.codec_count > 1)
+	if (facts->work->spec.recipe.upload.codec_count > 1)
 		snprintf(out->codec, sizeof(out->codec), "%s",
-		    recipe_upload_choose(&job_facts(j)->work->spec.recipe.upload, offer->codecs,
-			offer->codec_count));
+		    recipe_upload_choose(
+			&facts->work->spec.recipe.upload, offer->codecs, offer->codec_count));
 	/* The device would only wait with it; other jobs may have work for it meanwhile. */
 	if (tasks_offer_unsent(offer, out->task)) {
 		messages_task_deinit(out);

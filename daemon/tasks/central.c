@@ -81,7 +81,8 @@ enum wait_reason
 tasks_central_ask(struct engine *g, struct job *j, const uint8_t device[32],
     const struct offer *offer, struct task *out)
 {
-	const struct engine_central *c = &job_facts(j)->work->central;
+	const struct job_facts *facts = job_facts(j);
+	const struct engine_central *c = &facts->work->central;
 	/* One time for both: the deadline is not over between being looked at and being told. */
 	const uint64_t now = clock_ms();
 	uint8_t id[16];
@@ -92,17 +93,17 @@ tasks_central_ask(struct engine *g, struct job *j, const uint8_t device[32],
 	*out = (struct task){.kind = TASK_EVALUATE,
 	    .round = c->round,
 	    .model_bytes = c->bytes,
-	    .seed = job_facts(j)->work->spec.seed,
+	    .seed = facts->work->spec.seed,
 	    .deadline_s = (double)(c->until_ms - now) / 1000};
 	task_id(g, j, c->round, device, id);
 	hex_encode(out->task, id, 16);
-	hex_encode(out->job, job_facts(j)->id, 16);
+	hex_encode(out->job, facts->id, 16);
 	hex_encode(out->model, c->model, 32);
 	if (tasks_offer_unsent(offer, out->task)) {
 		*out = (struct task){.wait = true};
 		return WAIT_UNSENT;
 	}
-	out->recipe.text = recipe_text_hold(job_facts(j)->work->spec.recipe.text);
+	out->recipe.text = recipe_text_hold(facts->work->spec.recipe.text);
 	FAULT("task.given");
 	return WAIT_NONE;
 }
@@ -153,9 +154,10 @@ is_reported(const struct engine_central *c, uint64_t round, const uint8_t model[
 static enum problem_type
 takes(const struct job *j, uint64_t round, const uint8_t model[32], struct why *why)
 {
-	const struct engine_central *c = &job_facts(j)->work->central;
+	const struct job_facts *facts = job_facts(j);
+	const struct engine_central *c = &facts->work->central;
 
-	if (!c->open && round == job_facts(j)->row.round && states_job_lives(job_facts(j)->state) &&
+	if (!c->open && round == facts->row.round && states_job_lives(facts->state) &&
 	    !is_reported(c, round, model)) {
 		err_set(why, ERR_AGAIN, "round %llu waits to be folded: try again later",
 		    (unsigned long long)round);

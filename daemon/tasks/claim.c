@@ -35,10 +35,11 @@ claim_kind(const struct job *j, const struct manifest *m, struct why *why)
 static bool
 has_enough(const struct job *j, const struct invite *v)
 {
-	const uint32_t most = job_facts(j)->work->spec.round.per_device;
+	const struct job_facts *facts = job_facts(j);
+	const uint32_t most = facts->work->spec.round.per_device;
 
-	return job_facts(j)->round.policy.late && (v->next >= most || jobs_late_defers(j)) &&
-	    (v->now >= most || round_has_closed(&job_facts(j)->round));
+	return facts->round.policy.late && (v->next >= most || jobs_late_defers(j)) &&
+	    (v->now >= most || round_has_closed(&facts->round));
 }
 
 /* The round, task and base of a manifest against the open round. Lock held. */
@@ -46,12 +47,13 @@ static enum problem_type
 claim_round(struct engine *g, const struct job *j, const struct manifest *m, const char *path_task,
     struct why *why)
 {
+	const struct job_facts *facts = job_facts(j);
 	uint8_t id[16];
 	char hex[33];
 
 	enum problem_type problem = PROBLEM_NONE;
-	if (m->round != job_facts(j)->row.round || !states_job_lives(job_facts(j)->state) ||
-	    (round_has_closed(&job_facts(j)->round) && !round_refuses(&job_facts(j)->round)))
+	if (m->round != facts->row.round || !states_job_lives(facts->state) ||
+	    (round_has_closed(&facts->round) && !round_refuses(&facts->round)))
 		problem = jobs_late_judge(j, m, why);
 	if (problem)
 		return problem;
@@ -61,8 +63,7 @@ claim_round(struct engine *g, const struct job *j, const struct manifest *m, con
 		err_set(why, ERR_DENIED, "the task is not this device's in this round");
 		return PROBLEM_WRONG_TASK;
 	}
-	if (m->round == job_facts(j)->row.round &&
-	    memcmp(m->base, job_facts(j)->row.base, 32) != 0) {
+	if (m->round == facts->row.round && memcmp(m->base, facts->row.base, 32) != 0) {
 		err_set(why, ERR_STATE, "the open round starts from another model");
 		return PROBLEM_WRONG_BASE;
 	}
@@ -71,14 +72,14 @@ claim_round(struct engine *g, const struct job *j, const struct manifest *m, con
 		err_set(why, ERR_EXISTS, "a delta of this device was accepted in this round");
 		return PROBLEM_USED_TASK;
 	}
-	if (round_refuses(&job_facts(j)->round)) {
+	if (round_refuses(&facts->round)) {
 		err_set(why, ERR_STATE, "round %llu has closed", (unsigned long long)m->round);
 		return PROBLEM_ROUND_CLOSED;
 	}
-	if (round_has_closed(&job_facts(j)->round) && jobs_late_defers(j)) {
+	if (round_has_closed(&facts->round) && jobs_late_defers(j)) {
 		err_set(why, ERR_AGAIN,
 		    "its guard may go back once round %llu is folded: try again later",
-		    (unsigned long long)job_facts(j)->row.round);
+		    (unsigned long long)facts->row.round);
 		return PROBLEM_UNAVAILABLE;
 	}
 	if (have && has_enough(j, have)) {
@@ -105,27 +106,28 @@ steps_of(const struct local_spec *local, const struct manifest *m)
 static void
 fill_claim(struct engine_claim *out, const struct job *j, const struct manifest *m)
 {
-	const struct local_spec *local = &job_facts(j)->work->spec.recipe.local;
+	const struct job_facts *facts = job_facts(j);
+	const struct local_spec *local = &facts->work->spec.recipe.local;
 	const uint64_t steps = steps_of(local, m);
 
 	*out = (struct engine_claim){.kind = manifest_kind(m),
 	    .round = m->round,
-	    .late = m->round != job_facts(j)->row.round,
+	    .late = m->round != facts->row.round,
 	    .examples = m->examples,
 	    .accuracy = m->accuracy,
 	    .speed = {.steps = steps, .samples = training_samples(local, m->examples, steps)},
 	    .elements = m->elements,
 	    .payload_bytes = m->payload_bytes,
-	    .entries = recipe_upload_entries(&job_facts(j)->work->spec.recipe.upload, m->elements),
-	    .max_norm = job_facts(j)->work->spec.aggregate.max_norm,
-	    .max_examples = job_facts(j)->work->spec.aggregate.max_examples,
-	    .has_layers = job_facts(j)->work->spec.recipe.net.layer_count > 0};
-	if (job_facts(j)->work->spec.recipe.evaluate_by == EVALUATE_DEVICES) {
-		out->figures = job_facts(j)->work->spec.recipe.figures;
-		out->class_count = job_facts(j)->work->spec.recipe.data.class_count;
+	    .entries = recipe_upload_entries(&facts->work->spec.recipe.upload, m->elements),
+	    .max_norm = facts->work->spec.aggregate.max_norm,
+	    .max_examples = facts->work->spec.aggregate.max_examples,
+	    .has_layers = facts->work->spec.recipe.net.layer_count > 0};
+	if (facts->work->spec.recipe.evaluate_by == EVALUATE_DEVICES) {
+		out->figures = facts->work->spec.recipe.figures;
+		out->class_count = facts->work->spec.recipe.data.class_count;
 	}
-	memcpy(out->job_id, job_facts(j)->id, 16);
-	memcpy(out->speed.job, job_facts(j)->id, 16);
+	memcpy(out->job_id, facts->id, 16);
+	memcpy(out->speed.job, facts->id, 16);
 	memcpy(out->speed.device, m->device, 32);
 	memcpy(out->task, m->task, 16);
 	memcpy(out->device, m->device, 32);
@@ -155,9 +157,11 @@ seconds_of(const struct invite *v)
 static bool
 is_set_aside(const struct job *j, struct why *why)
 {
-	if (job_facts(j)->round.state != ROUND_ENDED || !states_job_lives(job_facts(j)->state))
+	const struct job_facts *facts = job_facts(j);
+
+	if (facts->round.state != ROUND_ENDED || !states_job_lives(facts->state))
 		return false;
-	err_set(why, ERR_STATE, "the job waits for an administrator: %s", job_facts(j)->reason);
+	err_set(why, ERR_STATE, "the job waits for an administrator: %s", facts->reason);
 	return true;
 }
 
@@ -235,16 +239,17 @@ static enum err
 choose_round(
     const struct job *j, const struct engine_claim *claim, const struct invite *v, unsigned *how)
 {
-	const struct round_spec *spec = &job_facts(j)->work->spec.round;
+	const struct job_facts *facts = job_facts(j);
+	const struct round_spec *spec = &facts->work->spec.round;
 
-	if (!job_facts(j)->round.policy.late || job_evaluates(j))
-		return job_facts(j)->row.round == claim->round ? ERR_OK : ERR_STATE;
+	if (!facts->round.policy.late || job_evaluates(j))
+		return facts->row.round == claim->round ? ERR_OK : ERR_STATE;
 	if (!jobs_late_takes(j, claim->round))
 		return ERR_STATE;
-	if (!round_has_closed(&job_facts(j)->round) && v->now < spec->per_device)
+	if (!round_has_closed(&facts->round) && v->now < spec->per_device)
 		return ERR_OK;
 	*how |= ROUND_TAKE_NEXT;
-	if (job_facts(j)->row.round + 1 - claim->round > spec->max_staleness)
+	if (facts->row.round + 1 - claim->round > spec->max_staleness)
 		return ERR_STATE;
 	return v->next < spec->per_device && !jobs_late_defers(j) ? ERR_OK : ERR_AGAIN;
 }
@@ -253,15 +258,16 @@ choose_round(
 static void
 mark_taken(const struct job *j, const struct engine_claim *claim, struct invite *v)
 {
-	if (claim->folded > job_facts(j)->row.round)
+	const struct job_facts *facts = job_facts(j);
+
+	if (claim->folded > facts->row.round)
 		v->next++;
 	else
 		v->now++;
-	if (job_facts(j)->round.policy.buffered &&
-	    (!claim->fresh || v->state > INVITE_COMMITTING)) {
+	if (facts->round.policy.buffered && (!claim->fresh || v->state > INVITE_COMMITTING)) {
 		v->state = INVITE_COMMITTING;
 		v->round = claim->round;
-	} else if (claim->fresh && claim->round == job_facts(j)->row.round) {
+	} else if (claim->fresh && claim->round == facts->row.round) {
 		v->state = INVITE_OUT;
 		v->round = claim->round;
 	}
@@ -365,26 +371,27 @@ tasks_settle(struct engine *g, const struct engine_claim *claim, bool durable, u
 static void
 give_up(struct engine *g, struct job *j, struct invite *v, struct abort_cause cause)
 {
+	const struct job_facts *facts = job_facts(j);
 	char hex[17];
 
 	const bool out = v->state == INVITE_OUT;
 
-	const bool evaluates = v->round == job_facts(j)->row.round && job_evaluates(j);
+	const bool evaluates = v->round == facts->row.round && job_evaluates(j);
 	const bool refused =
 	    tasks_refusal_note(j, v, evaluates ? TASK_EVALUATE : TASK_TRAIN, cause);
 	v->gave_up = cause.reason;
 	v->state = refused || abort_reason_passes(cause.reason) ? INVITE_STOPPED : INVITE_ABORTED;
 	jobs_share_end(g, j, v);
 	tasks_returned(g, j, v);
-	standing_gave_up(jobs_uses(g).registry, v->device, job_facts(j)->place, cause.reason);
+	standing_gave_up(jobs_uses(g).registry, v->device, facts->place, cause.reason);
 	if (cause.reason == ABORT_BAD_MODEL)
-		rounds_doubt(g, job_facts(j)->row.base);
+		rounds_doubt(g, facts->row.base);
 	jobs_counts(g)->tasks_aborted_total++;
 	hex_encode(hex, v->device, 8);
 	if (out)
 		rounds_step(g, j, ROUND_GAVE_UP, jobs_guard_blames(j, v, cause.reason));
 	if (spent_log(jobs_uses(g).spent, jobs_uses(g).config, v->device, 0))
-		log_event(LOG_LEVEL_INFO, "task.aborted", LOG_S("job", job_facts(j)->hex),
+		log_event(LOG_LEVEL_INFO, "task.aborted", LOG_S("job", facts->hex),
 		    LOG_U("round", v->round), LOG_S("device", hex), LOG_S("reason", cause.word));
 }
 

@@ -136,9 +136,10 @@ is_sized(const struct job *j)
 static uint64_t
 size_oldest(const struct job *j)
 {
-	uint64_t stale = job_facts(j)->work->spec.round.max_staleness;
+	const struct job_facts *facts = job_facts(j);
+	uint64_t stale = facts->work->spec.round.max_staleness;
 
-	return job_facts(j)->row.round > stale ? job_facts(j)->row.round - stale : 1;
+	return facts->row.round > stale ? facts->row.round - stale : 1;
 }
 
 /* A task that nobody here knows was handed out by a coordinator whose last rows a restored backup has not. */
@@ -179,29 +180,29 @@ claim_work(const struct job *j, const struct manifest *m, struct why *why)
 enum problem_type
 tasks_claim_format(const struct job *j, const struct manifest *m, struct why *why)
 {
+	const struct job_facts *facts = job_facts(j);
 	const struct vectors v = vectors_of(m);
 	const struct codec *codec = v.codec;
 
 	if ((m->flags & (MANIFEST_MASKED | MANIFEST_KIND_MASK)) || m->slice != 0 ||
-	    v.second != (job_facts(j)->work->spec.aggregate.variates > 0)) {
+	    v.second != (facts->work->spec.aggregate.variates > 0)) {
 		err_set(why, ERR_UNSUPPORTED, "flags 0x%x, slice %u", m->flags, m->slice);
 		return PROBLEM_UNSUPPORTED;
 	}
-	if (!codec || !recipe_upload_takes(&job_facts(j)->work->spec.recipe.upload, codec->name)) {
+	if (!codec || !recipe_upload_takes(&facts->work->spec.recipe.upload, codec->name)) {
 		err_set(why, ERR_UNSUPPORTED, "codec %u; the job takes %s%s", m->codec,
-		    job_facts(j)->work->spec.recipe.codec,
-		    job_facts(j)->work->spec.recipe.upload.codec_count > 1 ? " and others" : "");
+		    facts->work->spec.recipe.codec,
+		    facts->work->spec.recipe.upload.codec_count > 1 ? " and others" : "");
 		return PROBLEM_UNKNOWN_CODEC;
 	}
-	if (m->elements != job_facts(j)->work->table.elements || m->block != codec->block) {
+	if (m->elements != facts->work->table.elements || m->block != codec->block) {
 		err_set(why, ERR_INVALID, "%llu elements in blocks of %u; the model has %llu",
 		    (unsigned long long)m->elements, m->block,
-		    (unsigned long long)job_facts(j)->work->table.elements);
+		    (unsigned long long)facts->work->table.elements);
 		return PROBLEM_BAD_MANIFEST;
 	}
 	uint64_t need = vectors_times(
-	    recipe_upload_bytes(&job_facts(j)->work->spec.recipe.upload, codec, m->elements),
-	    v.second);
+	    recipe_upload_bytes(&facts->work->spec.recipe.upload, codec, m->elements), v.second);
 	if (codec->fixed_size ? m->payload_bytes != need : m->payload_bytes > need) {
 		err_set(why, ERR_INVALID, "payload of %llu bytes; the codec needs %llu",
 		    (unsigned long long)m->payload_bytes, (unsigned long long)need);
@@ -248,21 +249,22 @@ holds(const struct offer *o, const char *id)
 void
 tasks_offer_difference(const struct job *j, const struct offer *o, struct task *out)
 {
+	const struct job_facts *facts = job_facts(j);
 	uint64_t bytes = 0;
 	char from[65];
 	size_t i = 0;
 
-	if (job_facts(j)->work->differences.count == 0 || holds(o, out->model) ||
-	    !tasks_offer_names(o->codecs, o->codec_count, job_facts(j)->work->spec.download.codec))
+	if (facts->work->differences.count == 0 || holds(o, out->model) ||
+	    !tasks_offer_names(o->codecs, o->codec_count, facts->work->spec.download.codec))
 		return;
-	while (i < job_facts(j)->work->differences.count &&
-	    memcmp(job_facts(j)->work->differences.items[i].to, job_facts(j)->row.base, 32) != 0)
+	while (i < facts->work->differences.count &&
+	    memcmp(facts->work->differences.items[i].to, facts->row.base, 32) != 0)
 		i++;
-	for (; i < job_facts(j)->work->differences.count; i++) {
-		bytes += job_facts(j)->work->differences.items[i].bytes;
-		if (bytes >= job_facts(j)->model_bytes)
+	for (; i < facts->work->differences.count; i++) {
+		bytes += facts->work->differences.items[i].bytes;
+		if (bytes >= facts->model_bytes)
 			return;
-		hex_encode(from, job_facts(j)->work->differences.items[i].from, 32);
+		hex_encode(from, facts->work->differences.items[i].from, 32);
 		if (!holds(o, from))
 			continue;
 		memcpy(out->from, from, sizeof(from));
