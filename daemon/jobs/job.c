@@ -107,12 +107,6 @@ job_memory(const struct job *j)
 	    w->spec.aggregate.variates * sizeof(*j->members);
 }
 
-const struct job_facts *
-job_facts(const struct job *j)
-{
-	return &j->facts;
-}
-
 struct job_pace *
 job_pace(struct job *j)
 {

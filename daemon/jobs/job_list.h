@@ -78,6 +78,8 @@ struct engine_uses {
 	const struct wake *wake;
 };
 struct engine_uses jobs_uses(const struct engine *g);
+/* Its registry, for walks over all jobs. */
+struct registry *jobs_registry(const struct engine *g);
 /* For who records and logs on behalf of the coordinator. */
 const struct services *jobs_services(const struct engine *g);
 /* What is counted, to be changed by who has the lock. */

@@ -1,5 +1,7 @@
 #ifndef JOBS_INSIDE_H
 #define JOBS_INSIDE_H
+#include <stddef.h>
+
 #include "choice.h"
 #include "job_facts.h"
 #include "job_needs.h"
@@ -53,6 +55,7 @@ struct job {
 	uint64_t rest;
 	struct job_refusals refusals;
 };
+_Static_assert(offsetof(struct job, facts) == 0, "job_facts");
 
 struct engine {
 	const struct services *services;

@@ -153,6 +153,12 @@ jobs_uses(const struct engine *g)
 	    .wake = &s->wake};
 }
 
+struct registry *
+jobs_registry(const struct engine *g)
+{
+	return g->services->registry;
+}
+
 const struct services *
 jobs_services(const struct engine *g)
 {

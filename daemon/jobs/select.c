@@ -12,7 +12,7 @@ bool
 jobs_evaluator(struct engine *g, const struct job_spec *spec, const uint8_t device[32])
 {
 	return spec->recipe.evaluate_by == EVALUATE_PROGRAM &&
-	    registry_matches(jobs_uses(g).registry, device, &spec->evaluators);
+	    registry_matches(jobs_registry(g), device, &spec->evaluators);
 }
 
 bool
@@ -46,7 +46,7 @@ jobs_selects(
     struct engine *g, const uint8_t job[16], const struct job_spec *spec, const uint8_t device[32])
 {
 	return is_in_share(&spec->select, job, device) &&
-	    registry_matches(jobs_uses(g).registry, device, &spec->select) &&
+	    registry_matches(jobs_registry(g), device, &spec->select) &&
 	    !jobs_evaluator(g, spec, device);
 }
 
