@@ -6,8 +6,8 @@
 #include "err.h"
 
 /*
- * A growable byte buffer whose maximum is fixed at birth. Appending past it gives ERR_LIMIT and
- * leaves the buffer as it was. `data` is always followed by a zero byte that `len` does not count,
+ * A growable byte buffer whose maximum is fixed at birth. Appending past that maximum gives ERR_LIMIT and
+ * leaves the buffer unchanged. `data` is always followed by a zero byte that `len` does not count,
  * so text may be used as a C string. Owned by the caller; `buf_deinit` frees it.
  */
 struct buf {
@@ -31,8 +31,9 @@ ERR_MUST_USE enum err buf_extend(struct buf *b, size_t n, void **at);
 /* The content as a C string; "" when empty. */
 const char *buf_str(const struct buf *b);
 
-/* For a program that stays, before all else: from now on all blocks of 128 KiB and more go back to the system as they are freed, models
- * among them. Otherwise glibc raises this bound with the first of them and keeps those that follow, in a heap for each thread. */
+/* Fixes malloc's bound for mapped blocks at 128 KiB; a long-running program calls this first. Freed blocks of that size and more then go
+ * back to the system at once, models among them. Without the call glibc raises the bound at the first freed block and keeps later blocks
+ * of that size in a heap for each thread. */
 void buf_give_back(void);
 
 #endif

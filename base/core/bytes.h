@@ -42,8 +42,8 @@ void bytes_put_zeros(struct bytes_writer *w, size_t len);
 /* Where the item that begins with the `len` bytes of key is, or would be, among `count` items of `size` bytes each, in ascending order of
  * their first `len` bytes. */
 size_t bytes_place(const void *items, size_t count, size_t size, const void *key, size_t len);
-/* The allocated `items`, or NULL, with room for one more than `count` of `size` bytes each; *room is how many there is room for. NULL without
- * memory: the items are then where they were. */
+/* Returns the array `items` (from malloc, or NULL), enlarged if need be to hold count + 1 items of `size` bytes each. *room is how many
+ * items the array has room for, before and after. NULL if memory is short: the old array then stays valid. */
 void *bytes_grow(void *items, size_t count, size_t *room, size_t size);
 /* Takes blanks and tabs from both ends of a text that ends before `end`: *at moves on, and the length of what is left is returned. */
 size_t bytes_trim(const char **at, const char *end);

@@ -3,7 +3,7 @@
 #include <sched.h>
 #include <unistd.h>
 
-/* What is rounded later than it is written (x87), or summed in another order, comes out different from all other machines. */
+/* Every machine must compute the same bits: no value is kept wider than its type (x87), and no sum is reordered. */
 #if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0 && __FLT_EVAL_METHOD__ != 16
 #error "f32 and f64 must be rounded as such: on i386 build with -msse2 -mfpmath=sse"
 #endif
@@ -16,7 +16,7 @@
  * at load time. Results do not depend on the choice: -ffp-contract=off keeps every product and sum rounded
  * once. Empty where ifuncs do not work: other architectures, and the thread sanitizer, which they crash
  * before main. Only for static functions: clang before 17 exports a clone under a name that other files do
- * not find. And only under a name that no other file uses so: clang 14 also exports what chooses.
+ * not find. The cloned function's name must be unique in the tree, too: clang 14 also exports the resolver that chooses a clone.
  *
  * x86-64-v4, not avx512f: without the short vectors of AVX-512VL gcc 12 copies scalars with moves of 512 bits, and SSE code that follows
  * one stalls (130 ns for each call of norm_sums_add_pair on a Xeon of the Sapphire Rapids kind). clang before 18 takes the name and

@@ -24,8 +24,7 @@ bool num_round_up(size_t n, size_t unit, size_t *out);
 
 /* x^n by squaring: exactly rounded steps, the same on every machine, unlike libm's pow. */
 double num_power(double x, uint64_t n);
-/* x as it is once a float has held it. gcc 12 leaves the conversions there and back out where it makes two of them at once; a call in
- * between it does not. */
+/* x rounded to float and back to double. gcc 12 drops the two conversions where it vectorises them; a call of this function it keeps. */
 double num_single(double x);
 
 #endif

@@ -15,8 +15,9 @@ struct option_entry {
 	char letter; /* 0: none */
 	const char *value_name; /* NULL: a flag */
 	const char *help;
-	const char **value; /* takes a value: where it goes; given twice, the last one counts */
-	bool *flag; /* a flag */
+	/* Where the option's value goes; NULL for a flag. Of an option given twice the last value counts. */
+	const char **value;
+	bool *flag; /* what a flag sets to true; NULL for an option with a value */
 };
 
 #define OPTION_WORDS_MAX 256
@@ -32,8 +33,8 @@ ERR_MUST_USE enum err option_parse(struct option_words *words, const struct opti
 /* Parses argv[1..] to the first word, whose place goes to *first: argc if there is none. "--" is no option here. */
 ERR_MUST_USE enum err option_parse_head(
     int *first, const struct option_entry *table, int argc, char **argv, struct why *why);
-/* Every value that the option of that name was given, in order, in arguments that were parsed with success. ERR_INVALID for more than fit
- * words. */
+/* Collects every value that the option `name` was given, in order; option_parse must have taken these arguments before. ERR_INVALID for
+ * more than OPTION_WORDS_MAX values. */
 ERR_MUST_USE enum err option_all(struct option_words *values, const struct option_entry *table,
     const char *name, int argc, char **argv, struct why *why);
 
@@ -41,21 +42,21 @@ ERR_MUST_USE enum err option_all(struct option_words *values, const struct optio
 struct option_usage {
 	const char *usage; /* what stands behind the program's name; more lines repeat that name */
 	const char *about; /* one or more lines for --help */
-	size_t least, most; /* words */
+	size_t least, most; /* how many positional words it takes */
 };
 
 enum option_answer { OPTION_GO, OPTION_SHOW, OPTION_WRONG };
 
-/* option_parse for a whole subcommand of `program`. SHOW: text is what --help, or the hidden word, asks for. WRONG: text says what is
- * wrong, and the usage. The caller prints it; `text` is initialised already, of OPTION_TEXT_MAX. */
+/* option_parse for a whole subcommand of `program`. OPTION_SHOW: `text` is what --help or OPTION_QUERY asks for. OPTION_WRONG: `text` says
+ * what is wrong, and the usage. The caller prints `text`, which the caller has initialised with the maximum OPTION_TEXT_MAX. */
 #define OPTION_TEXT_MAX 65536
 ERR_MUST_USE enum option_answer option_take(struct option_words *words, const char *program,
     const struct option_entry *table, const struct option_usage *usage, int argc, char **argv,
     struct buf *text);
 
 /*
- * The hidden word, for completion and manual pages: a program, a subcommand and one of its own print their tables, in lines of six fields
- * with tabs between:
+ * OPTION_QUERY is an option that --help does not list, for completion and manual pages. With it a program, a subcommand or a subcommand's
+ * own subcommand prints its table, in lines of six fields with tabs between:
  *
  *	command	PATH				what it does
  *	usage	PATH				how it is called, a line for each form
@@ -73,13 +74,13 @@ struct option_line {
 	char letter;
 };
 ERR_MUST_USE enum err option_put_line(struct buf *out, const struct option_line *line);
-/* A line for each entry. */
+/* Puts a line of kind "option" for each entry of the table. */
 ERR_MUST_USE enum err option_put_table(
     struct buf *out, const char *path, const struct option_entry *table);
 
-/* Is argv[1] that word? Then *path is what the caller of a subcommand put behind it, or argv[0]. */
+/* Is argv[1], the only argument, OPTION_QUERY or OPTION_QUERY=PATH? *path is then that PATH, else argv[0]. */
 bool option_is_query(const char **path, int argc, char **argv);
-/* What subcommand `name` of `parent` ("" for the program) is called with to print its own. */
+/* The arguments that make subcommand `name` of `parent` ("" for the program) print its own table. */
 struct option_query {
 	char name[OPTION_PATH_MAX], path[OPTION_PATH_MAX],
 	    word[sizeof(OPTION_QUERY) + OPTION_PATH_MAX];

@@ -6,11 +6,11 @@
 
 /*
  * Waiting before another try: exponential growth with full jitter (uniform between zero and the limit), so that a
- * fleet that lost its coordinator does not come back in one wave. The owner seeds it; tests get the same delays again.
+ * fleet that lost its coordinator does not come back in one wave. The owner gives a seed, so that tests get the same delays again.
  */
 #define BACKOFF_BASE_S 0.5
 #define BACKOFF_CAP_S 60.0
-/* In a build with faults, unless its clock runs faster anyway: a test that kills hundreds of times has no time to be polite. */
+/* For builds with faults (fault.h) whose clock does not run faster: a test that kills processes hundreds of times cannot wait long. */
 #define BACKOFF_HASTY_BASE_S 0.02
 #define BACKOFF_HASTY_CAP_S 0.3
 
@@ -25,9 +25,9 @@ void backoff_reset(struct backoff *b);
 double backoff_limit(unsigned attempt);
 /* Seconds to wait after one more failure. */
 double backoff_next(struct backoff *b);
-/* Seconds to wait when the coordinator said `retry_after`: never less, up to a tenth (at most 5 s) more. */
+/* Seconds to wait when the coordinator said `retry_after`: at least so long, up to a tenth (at most 5 s) more. */
 double backoff_after(struct backoff *b, double retry_after);
-/* Sleeps; false if `cancel` (may be NULL) became true, which is looked at several times a second and at once after a
+/* Sleeps; false if `cancel` (may be NULL) became true. `cancel` is called several times a second and at once after a
  * signal. */
 bool backoff_sleep(double seconds, bool (*cancel)(void *context), void *context);
 /* Seconds of the monotonic clock. */

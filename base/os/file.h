@@ -22,19 +22,19 @@ struct file_map {
 	const uint8_t *data; /* NULL: nothing is mapped */
 	size_t len;
 };
-/* Maps a regular file of 1 to max bytes; file_unmap ends it. ahead: all of it is read now, and not as it is touched. ERR_INVALID if
- * it is empty or no regular file, ERR_LIMIT if larger, ERR_NOTFOUND if absent. Opening never waits, whatever stands there. */
+/* Maps a regular file of 1 to max bytes; file_unmap ends the mapping. ahead: the whole file is read now, and not page by page when touched.
+ * ERR_INVALID if the file is empty or not regular, ERR_LIMIT if larger, ERR_NOTFOUND if absent. Opening never waits, even for a pipe. */
 ERR_MUST_USE enum err file_map(
     struct file_map *out, const char *path, uint64_t max, bool ahead, struct why *why);
 void file_unmap(struct file_map *map); /* zeros are legal */
-/* Temporary name, write, fdatasync, rename, sync of the directory. */
+/* Replaces a file durably: temporary name, write, fdatasync, rename, sync of the directory. */
 ERR_MUST_USE enum err file_write(
     const char *path, const void *data, size_t len, mode_t mode, struct why *why);
 /* Syncs the file behind fd (opened as `from`), renames it to `to` and syncs the directory of `to`. */
 ERR_MUST_USE enum err file_commit(int fd, const char *from, const char *to, struct why *why);
-/* The same of a file that is synced already. ERR_INVALID for both: `to` is a device or a pipe, which stays. */
+/* file_commit of a file that is synced already. Both calls give ERR_INVALID if `to` is a device or a pipe, and leave `to` alone. */
 ERR_MUST_USE enum err file_rename(const char *from, const char *to, struct why *why);
-/* A new file, or an old one overwritten, with these bytes; not made durable. Where the file system shares blocks it costs none. */
+/* Copies `from` to `to`, which is created or overwritten; not durable. Takes no disk space where the file system can share blocks. */
 ERR_MUST_USE enum err file_copy(const char *from, const char *to, mode_t mode, struct why *why);
 /* Makes entries of a directory durable. */
 ERR_MUST_USE enum err file_sync_dir(const char *path, struct why *why);
@@ -43,21 +43,21 @@ ERR_MUST_USE enum err file_mkdirs(const char *path, mode_t mode, struct why *why
 /* Writes or reads exactly len bytes at offset, repeating short transfers. Reading past the end is ERR_CORRUPT. */
 ERR_MUST_USE enum err file_pwrite(int fd, const void *data, size_t len, uint64_t at);
 ERR_MUST_USE enum err file_pread(int fd, void *data, size_t len, uint64_t at);
-/* Moves a file into a directory of the same file system, which is made if need be, as NAME.N with the first N that is free, and dates
- * it now. */
+/* Moves a file into a directory of the same file system, which is made if need be, as NAME.N with the first N that is free, and sets
+ * the file's date to now. */
 ERR_MUST_USE enum err file_set_aside(const char *path, const char *dir, struct why *why);
-/* A lock that goes with the process or with *fd, on a file made if need be. ERR_EXISTS if another process has it; *fd is -1 after a
+/* Locks a file, made if need be, until *fd is closed or the process ends. ERR_EXISTS if another process holds the lock; *fd is -1 after a
  * failure. */
 ERR_MUST_USE enum err file_lock(const char *path, int *fd, struct why *why);
 /* Removes every entry of a directory that is a plain file; a missing directory is fine. */
 ERR_MUST_USE enum err file_empty_dir(const char *path, struct why *why);
-/* What root has made in a directory becomes its owner's, who is to use it; done by anybody else it is theirs already. */
+/* Called by root: gives the file `path` to the owner of directory `dir`, who is to use the file. Called by another user: does nothing. */
 ERR_MUST_USE enum err file_give(const char *path, const char *dir, struct why *why);
-/* wild_remove (wild.h) of a path, of which only the last name is of others. It has no slash at its end. */
+/* wild_remove (wild.h) of `path`: others may change what its last name stands for, not what the names before do. No slash at the end. */
 ERR_MUST_USE enum err file_remove_dir(const char *path, struct why *why);
-/* Below TMPDIR, else /tmp: a directory of its own, "NAME.XXXXXX"; path has PATH_MAX bytes and is "" after a failure. */
+/* Makes a new directory "NAME.XXXXXX" below TMPDIR, else /tmp. `path` has room for PATH_MAX bytes and is "" after a failure. */
 ERR_MUST_USE enum err file_scratch_dir(char *path, const char *name, struct why *why);
-/* There too: a file that has no name, and is gone once nobody has it open. */
+/* Opens a new file without a name below TMPDIR, else /tmp; the file is gone once nobody has it open. */
 ERR_MUST_USE enum err file_scratch(int *fd, struct why *why);
 
 #endif

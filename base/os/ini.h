@@ -25,30 +25,33 @@ struct buf;
 
 struct ini_key {
 	const char *name; /* NULL ends a table of at most 64 */
-	/* Puts a value into the field; `why` without a place. NULL: the key was removed, its value is not looked at. */
+	/* Puts a value into the field; `why` says what is wrong, not where. NULL: the key was removed, its value is not looked at. */
 	enum err (*set)(const struct ini_key *key, void *field, const char *value, struct why *why);
 	size_t offset, size; /* of the field, in what the section fills */
 	uint64_t min, max; /* for set */
 	/* The default, written like a value; NULL: the field stays as it is. */
 	const char *fallback;
 	const char *const *words; /* for set, ended by NULL */
-	const char *
-	    now; /* another name has taken this one's place: the value counts, and is a warning; NULL: none */
+	/* The key's new name; a value under the old name counts and is a warning. NULL: the key was not renamed. */
+	const char *now;
 	bool quotes; /* the value may stand in quotes: of words with blanks, say */
-	bool many; /* may be given several times: the first clears the field, each is set */
-	unsigned forms; /* the forms (see ini_section) that know the key; 0: all */
-	unsigned needs; /* the forms that cannot do without */
+	/* May be given several times: the first value clears the field, then `set` is called for each. */
+	bool many;
+	/* Bits of the forms (ini_section.form) of a section that know the key; 0: all. */
+	unsigned forms;
+	unsigned needs; /* bits of the forms in which the key must be given */
 };
 
 struct ini_section {
 	const char *name; /* NULL ends a table */
 	const struct ini_key *keys;
-	/* [name NAME]: what this NAME fills, cleared; asked once for each. NULL and a reason: there can be no such section. Without
-	 * this function there is one [name], which fills ini.out. */
+	/* For sections [name NAME]: returns the cleared struct that NAME's section fills; called once for each NAME. NULL with a reason in
+	 * `why`: there can be no section of this NAME. Without this function there is one section [name], which fills ini.out. */
 	void *(*open)(void *out, const char *name, struct why *why);
 	bool once; /* a [name NAME] stands once in a file */
-	unsigned (*form)(const void *fields); /* one bit; without this function it is 1 */
-	/* Looks at a section that is complete. NULL, or what is wrong with which key. May be NULL. */
+	/* Which form the section has, as one bit; without this function 1. */
+	unsigned (*form)(const void *fields);
+	/* Checks a complete section: returns NULL, or what is wrong with *key. May be NULL. */
 	const char *(*check)(void *fields, const char **key);
 };
 
@@ -63,19 +66,19 @@ struct ini_place {
 	char text[INI_PLACE_MAX];
 };
 
-/* For who wants to know more than the first mistake. Begins zeroed, but for `mistake`. */
+/* For a caller who wants every mistake and where each value stands. All members but `mistake` and `context` begin as zero. */
 struct ini_notes {
-	struct ini_place *places; /* of each value that was taken, as they were read */
+	struct ini_place *places; /* of each accepted value, in the order of reading */
 	size_t count;
-	/* Is told of each mistake; the result is still the first. NULL: reading ends with it. */
+	/* Called with each mistake; ini_load still returns the first one. NULL: reading ends with the first mistake. */
 	void (*mistake)(void *context, const char *text);
 	void *context;
 };
 
-/* What people write into the wrong one of several files. */
+/* A key or section that people write into this file although it belongs in another. */
 struct ini_elsewhere {
 	const char *name; /* a key, or "[name]" of a section; NULL ends a table */
-	const char *where;
+	const char *where; /* it belongs */
 };
 
 struct ini {
@@ -88,9 +91,9 @@ struct ini {
 	struct ini_warnings *warnings; /* started anew */
 };
 
-/* Sets the defaults, then reads FILE and FILE.d over them; what they fill is undefined after an error. */
+/* Sets the defaults, then reads FILE and FILE.d over them. After an error what ini->out points to is undefined. */
 ERR_MUST_USE enum err ini_load(const struct ini *ini, const char *file, struct why *why);
-/* The same from memory, and nothing else; file is the name for messages. */
+/* ini_load of a text in memory, without FILE.d; `file` is the name for messages. */
 ERR_MUST_USE enum err ini_read(
     const struct ini *ini, const char *file, const char *text, size_t len, struct why *why);
 /* A setter: one of key->words becomes its number, in a bool or an enum of that size. */

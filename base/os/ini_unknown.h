@@ -2,7 +2,7 @@
 #define INI_UNKNOWN_H
 #include "ini.h"
 
-/* What is said of a key or a section that a file does not have: where it belongs, or which one was meant. */
+/* The message about an unknown key or section: which file it belongs in, or which known one was meant. */
 #define INI_UNKNOWN_MAX 160
 void ini_unknown_key(char out[INI_UNKNOWN_MAX], const struct ini *ini,
     const struct ini_section *section, const char *name);

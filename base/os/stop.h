@@ -4,12 +4,12 @@
 #include <stdbool.h>
 
 /*
- * A program is to end: whoever works for long looks at it at least every 100 ms of work, gives up with ERR_CLOSED, and leaves nothing
- * half done that a start cannot take up again. Any thread.
+ * Whether a program was asked to end. Code that works for long asks at least every 100 ms of work, gives up with ERR_CLOSED, and leaves
+ * nothing half done that the program's next start cannot take up again. Any thread.
  */
 struct stop {
 	atomic_bool asked;
-	/* A SIGTERM or SIGINT that waits, blocked in all threads, to be taken asks for it, too: for a start, during which nobody takes them. */
+	/* A pending SIGTERM or SIGINT (blocked in all threads) counts as asked, too: during a start nobody takes these signals. */
 	bool sees_signals;
 };
 

@@ -11,13 +11,13 @@
 struct worker_pool;
 
 ERR_MUST_USE enum err worker_pool_new(struct worker_pool **out, unsigned threads);
-/* The same, of threads that give way to all others by so much (setpriority). */
+/* worker_pool_new with threads of lower priority: their nice value is higher by `by` (setpriority). */
 ERR_MUST_USE enum err worker_pool_new_behind(struct worker_pool **out, unsigned threads, int by);
 /* Runs what is queued, then joins the threads. */
 void worker_pool_free(struct worker_pool *p);
 /* Queues fn(arg). Never blocks. ERR_NOMEM. */
 ERR_MUST_USE enum err worker_submit(struct worker_pool *p, void (*fn)(void *arg), void *arg);
-/* The same for somebody, of whom the pool runs one at a time: the others go first then. */
+/* Queues fn(arg) on behalf of `who`. The pool runs one job of each `who` at a time; jobs of others overtake the waiting ones. */
 #define WORKER_FOR 32
 ERR_MUST_USE enum err worker_submit_for(
     struct worker_pool *p, const uint8_t who[WORKER_FOR], void (*fn)(void *arg), void *arg);

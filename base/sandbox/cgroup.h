@@ -8,32 +8,32 @@
 #include "err.h"
 
 /*
- * Control groups (version 2; docs.kernel.org/admin-guide/cgroup-v2.html) for programs, below one that the service manager gave away
- * (Delegate= of systemd.resource-control(5)). Of a program in one, all memory counts, also what belongs to no process, such as files
- * in /dev/shm; and none of its processes gets away.
+ * Control groups (version 2; docs.kernel.org/admin-guide/cgroup-v2.html) for programs, below a group that the service manager delegated
+ * (Delegate= of systemd.resource-control(5)). A program in a control group is charged for all its memory, also for memory that belongs to
+ * no process, such as files in /dev/shm; and none of its processes can leave the group.
  */
 struct cgroup_place {
-	char path[PATH_MAX]; /* the group that was given away; "": there is none */
+	char path[PATH_MAX]; /* the delegated group; "": there is none */
 };
 
 struct cgroup {
 	char path[PATH_MAX]; /* "": none */
 };
 
-/* Moves the processes of this process's own group into one below, so that others can stand beside it. `processes` is the folder of
- * /proc, `folder` that of the groups. ERR_UNSUPPORTED where no group was given away; *out is empty after a failure. */
+/* Moves all processes of this process's own group into a new group below, so that groups of programs can stand beside it. `processes` is
+ * the path of /proc, `folder` that of the control groups. ERR_UNSUPPORTED where no group was delegated; *out is empty after a failure. */
 ERR_MUST_USE enum err cgroup_prepare(
     struct cgroup_place *out, const char *processes, const char *folder, struct why *why);
-/* Did that process prepare its group so? */
+/* Has process number `process` called cgroup_prepare with success? */
 bool cgroup_is_prepared(long process, const char *processes, const char *folder);
-/* A group for a program of this process, one at a time. memory: bytes of its most, 0: as much as there is. */
+/* Makes a group for a program of this process, which has one at a time. memory: the most bytes that the program may have; 0: no limit. */
 ERR_MUST_USE enum err cgroup_make(
     struct cgroup *out, const struct cgroup_place *place, uint64_t memory, struct why *why);
-/* The calling process goes there. False: it could not. */
+/* Moves the calling process into the group. False: the kernel refused. */
 bool cgroup_enter(const struct cgroup *c);
-/* Bytes that it had at its most, if the kernel ended processes of it for having more than they may; else 0. */
+/* If the kernel killed processes of the group for lack of memory: the most bytes that the group had (1 if not known); else 0. */
 uint64_t cgroup_memory_over(const struct cgroup *c);
-/* Ends what is in it, waits for that, and removes it. What has no group is fine. */
+/* Kills the group's processes, waits for their end, and removes the group. A struct without a group is fine. */
 void cgroup_end(struct cgroup *c);
 
 #endif

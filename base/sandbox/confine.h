@@ -6,8 +6,8 @@
 
 /*
  * What a process may still do with files: a Landlock domain (Linux 5.13 and later; docs.kernel.org/userspace-api/landlock.html). A
- * domain only takes away: file modes count as before. It holds for the calling thread and all that is started from it later, and
- * cannot be left. A kernel that knows less of Landlock enforces less; none of these calls says so but confine_version.
+ * domain only takes rights away: file modes count as before. A domain holds for the calling thread and for every thread and process that
+ * it starts later, and cannot be left. A kernel with an older Landlock enforces less; only confine_version tells.
  */
 enum confine_access {
 	CONFINE_READ = 1 << 0, /* read, list, run */
@@ -23,11 +23,12 @@ enum confine_access {
 };
 
 enum confine_kind {
-	CONFINE_WRITES, /* writing is refused where it is not allowed; reading and running stay as they are */
-	CONFINE_FILES, /* reading, running and writing are, and signals and connections by abstract names to processes outside */
+	CONFINE_WRITES, /* writing is refused where it is not allowed; reading and running stay free */
+	/* Reading, running and writing are refused where not allowed; signals and abstract sockets to processes outside always. */
+	CONFINE_FILES,
 };
 
-/* Version of the kernel's Landlock; 0: it has none, or it is switched off. */
+/* Version of the kernel's Landlock; 0: the kernel has none, or Landlock is switched off. */
 int confine_version(void);
 
 struct confine {
@@ -36,16 +37,16 @@ struct confine {
 	const char *but; /* see confine_init */
 };
 
-/* but: a resolved directory that is left out of what is allowed above it; something below it may still be allowed by its name.
- * NULL: nothing is left out. It has to outlive *out. ERR_UNSUPPORTED without Landlock. */
+/* but: a directory (a resolved path, which must outlive *out) that stays forbidden though a directory above it is allowed; paths below
+ * `but` may be allowed by name. NULL: there is no such directory. ERR_UNSUPPORTED without Landlock. */
 ERR_MUST_USE enum err confine_init(
     struct confine *out, enum confine_kind kind, const char *but, struct why *why);
 void confine_deinit(struct confine *c);
-/* access: of enum confine_access, to a file, or to a directory and all below it. ERR_NOTFOUND if there is nothing of that name,
+/* Allows `access` (bits of enum confine_access) to a file, or to a directory and all below it. ERR_NOTFOUND if nothing has that path,
  * ERR_DENIED for `but` itself. */
 ERR_MUST_USE enum err confine_allow(
     const struct confine *c, const char *path, unsigned access, struct why *why);
-/* From here on; also gives up to gain rights by set-user-ID programs. */
+/* Puts the calling thread into the domain, for good; programs that it starts can no longer gain rights by set-user-ID. */
 ERR_MUST_USE enum err confine_enter(const struct confine *c, struct why *why);
 
 #endif

@@ -7,9 +7,10 @@
 #include "err.h"
 
 /*
- * What programs leave in a directory of shared memory (/dev/shm), where it would take memory for ever. Everybody who starts programs
- * holds a shared lock of the directory while one of his lives; whoever gets it alone removes, of this user's entries, those that were
- * not there before and that no process has open, nor anything in them. So nothing goes of another user, of one who was there before, of a program in use.
+ * Removes what programs leave in a directory of shared memory (/dev/shm), where leftovers would take memory for ever. Each process that
+ * starts programs holds a shared lock of the directory while one of its programs lives. A process that gets the lock exclusively removes
+ * those entries of this user that were not there before and that no process has open, nor anything in them. Entries of other users, older
+ * entries and entries in use stay.
  */
 #define SHM_DIRECTORY "/dev/shm"
 
@@ -18,13 +19,14 @@ struct shm {
 	struct shm_entry {
 		dev_t device;
 		ino_t inode;
-	} * before; /* what was there; NULL: nobody looked yet */
+	} * before; /* the entries that shm_begin found first; NULL: shm_begin was not called yet */
 	size_t count, room;
 };
 
-/* Before a program is started; *s is zeros with fd -1, or as shm_end left it. */
+/* Called before a program is started; *s is zeros with fd -1, or as shm_end left it. */
 void shm_begin(struct shm *s, const char *directory);
-/* After its end, and that of all that it started. False: programs of others live, and it is to be called again, now and then. */
+/* Called once the program and all processes that it started have ended. False: programs of another process still live; the caller calls
+ * shm_end again now and then. */
 bool shm_end(struct shm *s);
 void shm_deinit(struct shm *s);
 
