@@ -18,18 +18,19 @@ struct hash; /* a running SHA-256; one owner, no locking */
 /* NULL if memory is short. The caller frees it with hash_free (NULL is legal). */
 struct hash *hash_new(void);
 void hash_free(struct hash *h);
-/* Starts over. Every hash begins with it: a new object is not started. */
+/* Starts a new hash. Needed before every hash, also the first: hash_new does not start one. */
 void hash_start(struct hash *h);
 void hash_update(struct hash *h, const void *data, size_t len);
 void hash_finish(struct hash *h, uint8_t out[HASH_LEN]);
 
 void hash_sha256(uint8_t out[HASH_LEN], const void *data, size_t len);
-/* The same of what may be long: ERR_CLOSED once the program is to end. stop may be NULL. ERR_NOMEM. */
+/* hash_sha256 of many bytes. ERR_CLOSED once `stop` (may be NULL) is asked for; ERR_NOMEM. */
 struct stop;
 ERR_MUST_USE enum err hash_bytes(
     uint8_t out[HASH_LEN], const void *data, uint64_t len, struct stop *stop);
 /* SHA-256 of a regular file from fd, offset 0 to its end; reads in blocks, blocks the caller. */
 ERR_MUST_USE enum err hash_file(int fd, uint8_t out[HASH_LEN]);
+/* hash_file that gives ERR_CLOSED once `stop` is asked for. */
 ERR_MUST_USE enum err hash_file_until(int fd, uint8_t out[HASH_LEN], struct stop *stop);
 void hash_hmac(
     uint8_t out[HASH_LEN], const void *key, size_t key_len, const void *data, size_t data_len);

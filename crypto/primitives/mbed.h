@@ -29,7 +29,7 @@ int rng_mbedtls(void *unused, unsigned char *out, size_t len);
 
 /* Takes over nothing: pk stays the caller's. ERR_UNSUPPORTED unless P-256. */
 ERR_MUST_USE enum err key_spki_of(const mbedtls_pk_context *pk, uint8_t spki[KEY_SPKI_LEN]);
-/* A second object of the same key. */
+/* Makes a second object of the same key; the caller frees *out. */
 ERR_MUST_USE enum err key_copy(struct key **out, const struct key *key);
 /* Private key as DER into out, at its start; the caller wipes it. */
 ERR_MUST_USE enum err key_der(const struct key *key, uint8_t out[256], size_t *len);
@@ -46,14 +46,14 @@ void sign_detach(struct key *key);
 /* Appends a common name of 1 to 64 bytes to a name being written. */
 bool x509_issue_set_name(mbedtls_asn1_named_data **list, const char *common_name);
 
-/* A common name as a certificate has it. "" and false if it does not fit or has a NUL in it: nobody takes a part for the whole. */
+/* Copies a common name out of a certificate. "" and false if the name does not fit or holds a NUL: a part is never taken for the whole. */
 bool x509_copy_text(char *out, size_t room, const uint8_t *text, size_t len);
 /* The first common name of a subject; "" and true if there is none. */
 bool x509_copy_common_name(char *out, size_t room, const mbedtls_x509_name *subject);
 
 struct x509_cert;
-/* Leaves the NULL out that mbedTLS before 3.5 writes behind the signature's algorithm and RFC 5758 forbids, and signs anew with `key`,
- * which signed it. ERR_INVALID for what is no certificate, ERR_LIMIT if it cannot be written. */
+/* Removes from a certificate the NULL that mbedTLS before 3.5 writes behind the signature's algorithm and that RFC 5758 forbids, and signs
+ * the certificate anew with `key`, its signer. ERR_INVALID if *cert is no certificate, ERR_LIMIT if the result cannot be written. */
 ERR_MUST_USE enum err x509_strict_algorithm(struct x509_cert *cert, const struct key *key);
 
 /* Tags among GeneralNames. */
@@ -69,7 +69,7 @@ void x509_ext_each_name(const mbedtls_x509_crt *crt,
 /* Does subjectAltName hold this address of 4 or 16 bytes? mbedTLS 2.28 looks at DNS names only. */
 bool x509_ext_has_address(const mbedtls_x509_crt *crt, const uint8_t *address, size_t address_len);
 
-/* PEM (with its zero byte counted) or DER. */
+/* Parses a private key: PEM, its zero byte counted in `len`, or DER. */
 static inline int
 mbed_pk_parse_key(mbedtls_pk_context *pk, const uint8_t *text, size_t len)
 {

@@ -1,8 +1,8 @@
 #ifndef OSSL_H
 #define OSSL_H
 /*
- * Internal to crypto/: the OpenSSL headers, and one spelling for what 3.4 renamed. They name a type ERR_STATE,
- * which base/err.h needs for a constant; nothing here uses theirs.
+ * Internal to crypto/: the OpenSSL headers, and one spelling for what OpenSSL 3.4 renamed. OpenSSL names a type ERR_STATE,
+ * which is a constant in base/core/err.h; crypto/ does not use OpenSSL's type.
  */
 #define ERR_STATE OSSL_ERR_STATE
 #include <openssl/core_names.h>

@@ -3,8 +3,8 @@
 #include "err.h"
 
 /*
- * The back end's bare record encryption, for the benchmark: it relates what a coordinator costs to what the
- * library alone costs, which tls.h cannot show without sockets. Nothing else uses it.
+ * The back end's bare record encryption. Only the benchmark uses this file, to relate what a coordinator costs to what the
+ * library alone costs, which tls.h cannot show without sockets.
  */
 enum speed_suite { SPEED_CHACHA20_POLY1305, SPEED_AES_128_GCM };
 #define SPEED_RECORD 16384 /* bytes */

@@ -5,14 +5,15 @@
 #include "sessions.h"
 
 /*
- * Internal to crypto/: sessions of mbedTLS into the cache and out of it. The cache outlives what was given it here.
+ * Internal to crypto/: puts mbedTLS's sessions into the cache and takes them out. The cache must outlive every configuration and context
+ * that was given it.
  */
 
-/* A server of this configuration keeps its sessions there. */
+/* A server of this configuration keeps its sessions in the cache. */
 void tls_resume_serve(mbedtls_ssl_config *conf, struct sessions *sessions);
-/* A client's context speaks to one peer under one identity, so its latest session is the only one, and the one to offer. */
+/* Offers the cached session to the server. A client's context has one peer and one identity, so its cache has the latest session alone. */
 void tls_resume_offer(mbedtls_ssl_context *ssl, struct sessions *sessions);
-/* The session of a full handshake becomes the latest. */
+/* Stores the session of a full handshake as the latest one. */
 void tls_resume_keep(const mbedtls_ssl_context *ssl, struct sessions *sessions);
 
 #endif

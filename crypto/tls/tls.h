@@ -12,8 +12,8 @@
  * No certificate dates are checked by a server session: identity is the registry's business.
  *
  * A context is shared by all threads; a session has one owner at a time. Server contexts ask for a client
- * certificate but do not require one; a certificate that does not chain to the CA fails the handshake. A peer that sends records without data (alerts,
- * renegotiation, key updates) beyond a bound fails too.
+ * certificate but do not require one; a certificate that does not chain to the CA fails the handshake. A peer that sends records without
+ * data (alerts, renegotiation, key updates) beyond a bound fails too.
  * Sessions resume (session ids and, where the back end has them, tickets), at most one hour.
  */
 enum tls_result {
@@ -30,14 +30,14 @@ struct tls_session;
 struct tls_config {
 	bool server;
 	const struct x509_cert *ca; /* trust anchor for the peer */
-	const struct x509_cert *other_ca; /* another one, or NULL */
+	const struct x509_cert *other_ca; /* a second trust anchor, or NULL */
 	const struct x509_cert *cert; /* own certificate; NULL for a client without one */
-	/* Sent behind it: its CA as an older CA certified it; or NULL. */
+	/* Sent behind `cert`: the certificate that an older CA issued for cert's CA; or NULL. */
 	const struct x509_cert *chain;
-	const struct key *key; /* its key; copied as needed, must outlive the context */
+	const struct key *key; /* the key of `cert`; copied as needed, must outlive the context */
 	/* Client: the DNS name or IP address that must be in the server's certificate. */
 	const char *peer_name;
-	/* Server: session cache size; client: not 0 to offer its latest session; 0: no resumption. */
+	/* Server: how many sessions the cache holds. Client: not 0 to offer the latest session. Both: 0 for no resumption. */
 	unsigned cache_entries;
 };
 
@@ -69,10 +69,10 @@ void tls_shutdown(struct tls_session *s);
 /* The peer's certificate after the handshake: ERR_NOTFOUND if it gave none. */
 ERR_MUST_USE enum err tls_peer_cert(const struct tls_session *s, struct x509_cert *out);
 bool tls_resumed(const struct tls_session *s);
-/* Did the peer send anything? Who connects and closes only looks whether somebody listens. */
+/* Did the peer send any byte? A peer that connects and closes without one only checks that the port is open. */
 bool tls_heard(const struct tls_session *s);
-/* Server: the common name of the certificate that the peer showed, whether it was taken or not; "" if it showed none or its name is
- * longer than X509_COMMON_NAME. Before the handshake has succeeded it proves nothing: anybody can write, or show, such a certificate.
+/* Server: the common name of the certificate that the peer showed, accepted or not; "" if the peer showed none or the name is longer than
+ * X509_COMMON_NAME. Until the handshake has succeeded the name proves nothing: anybody can make, or show, such a certificate.
  * Raw text from outside. */
 const char *tls_claimed(const struct tls_session *s);
 /* Why the session failed, one line, never NULL. */

@@ -23,7 +23,7 @@ struct x509_cert {
 /* Which key signed a certificate: the authority key identifier, after RFC 7093 method 1. */
 #define X509_KEY_ID_LEN 20
 
-#define X509_COMMON_NAME 128 /* room for one, its zero byte included */
+#define X509_COMMON_NAME 128 /* room for a common name with its zero byte */
 
 struct x509_info {
 	char common_name[X509_COMMON_NAME];
@@ -46,8 +46,8 @@ struct x509_request {
 	int64_t not_after;
 };
 
-/* Issues a certificate signed by ca_key. For X509_CA, ca may be NULL: self-signed, spki must be ca_key's. A CA's certificate
- * from another CA is for replacing that one, and has its name (RFC 5280: self-issued).
+/* Issues a certificate signed by ca_key. For X509_CA, ca may be NULL: self-signed, spki must be ca_key's. With X509_CA and a ca, the
+ * new CA replaces `ca` and the certificate has ca's name (RFC 5280: self-issued).
  * The serial number is 16 random bytes. basicConstraints, keyUsage and extendedKeyUsage follow `use`. A
  * not_before of the last century becomes 2000-01-01. ERR_INVALID names what is wrong with the request,
  * ERR_LIMIT if it does not fit X509_DER_MAX, ERR_UNSUPPORTED if ca_key is not ca's. */
@@ -72,8 +72,8 @@ ERR_MUST_USE enum err x509_parse(
 /* Does `cert` carry a valid signature of `ca`? Dates are not looked at. ERR_DENIED if not. */
 ERR_MUST_USE enum err x509_verify(const struct x509_cert *cert, const struct x509_cert *ca);
 
-/* The DNS names and addresses of subjectAltName as text, in order; what is neither is left out. *count enters as room;
- * ERR_LIMIT if there are more, ERR_INVALID for what is no certificate. */
+/* The DNS names and addresses of subjectAltName as text, in order; names of other kinds are left out. *count enters as the room of out and
+ * leaves as the number of names. ERR_LIMIT if there are more, ERR_INVALID if *cert is no certificate. */
 #define X509_NAME_MAX 256
 ERR_MUST_USE enum err x509_names(
     char (*out)[X509_NAME_MAX], size_t *count, const struct x509_cert *cert);
