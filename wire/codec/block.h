@@ -2,16 +2,18 @@
 #define BLOCK_H
 #include "codec.h"
 
-/* What codecs of blocks share. Within wire/ only. A payload of `end` bytes is blocks of `whole` bytes, the last one maybe shorter. */
+/* What codecs that work in blocks share. Within wire/ only. A payload of `end` bytes is a row of blocks of `whole` bytes each; the last
+ * block may be shorter. */
 
-/* Takes len bytes of one block, which has block_len of them, from its byte `from` on. */
+/* Called with `len` bytes at p: bytes `from` on of a block that is block_len bytes long. */
 typedef enum err (*codec_block_take)(
     void *context, size_t from, size_t block_len, const uint8_t *p, size_t len);
 
-/* Hands bytes that stand at `at` to take, cut where blocks end. ERR_INVALID past the end, or take's first error. */
+/* Calls `take` for `len` bytes of the payload from byte `at` on, once for each block that they touch. ERR_INVALID past the payload's end,
+ * or take's first error. */
 ERR_MUST_USE enum err codec_block_walk(uint64_t at, uint64_t end, size_t whole, const uint8_t *data,
     size_t len, codec_block_take take, void *context);
-/* Byte range of the whole blocks of `elements` each that hold [first, first + count). */
+/* Byte range *at, *len of the whole blocks that hold elements [first, first + count). A whole block holds `elements` elements. */
 void codec_block_range(uint64_t end, size_t whole, size_t elements, uint64_t first, size_t count,
     uint64_t *at, size_t *len);
 

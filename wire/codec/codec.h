@@ -27,13 +27,14 @@ struct codec_params {
 	uint64_t elements;
 	uint32_t block; /* manifest field; 0 for codecs without blocks */
 	uint64_t seed;
-	/* These three matter only to a codec without fixed size. */
-	uint64_t entries; /* the most elements that are sent; 0: as many as there are */
+	/* Only for codecs without fixed size: entries, payload, table. */
+	uint64_t entries; /* the most elements that are sent; 0: all */
 	uint64_t payload; /* bytes of the payload */
-	uint8_t *table; /* for check alone: room for codec_table_bytes, kept between its calls */
-	/* For encode of fixed size, part by part (codec_write): `elements` is the part's. */
-	uint64_t first; /* elements before it, whole blocks of them */
-	struct prng *random; /* NULL, or as the part before left it, begun with the seed */
+	uint8_t *table; /* for `check`: room for codec_table_bytes, kept between calls */
+	/* Only for `encode` of a codec with fixed size that is called part by part (codec_write); `elements` is then of the part. */
+	uint64_t first; /* elements before the part, a multiple of the block */
+	/* The generator, started with `seed`, as the part before left it; NULL: a fresh one. */
+	struct prng *random;
 };
 
 /* Where a payload goes. */
@@ -47,13 +48,14 @@ struct codec {
 	const char *name;
 	uint32_t block; /* the only block size taken, in elements; 0 without blocks */
 	bool fixed_size; /* payload length follows from the number of elements */
-	/* Bytes for `elements`, UINT64_MAX if that is no number; for a codec without fixed size the most it may take whatever the
-	 * number of entries. */
+	/* Bytes of a payload of `elements`, UINT64_MAX on overflow; of a codec without fixed size the most bytes for any number of
+	 * entries. */
 	uint64_t (*payload_bytes)(uint64_t elements);
 	/* payload has payload_bytes(elements) bytes. ERR_NUMERIC if a value is not finite. */
 	enum err (*encode)(void *payload, uint64_t *payload_len, const float *values,
 	    const struct codec_params *p);
-	/* The same out of values that lie elsewhere, in little memory. NULL with fixed size: see codec_write. */
+	/* `encode` in little memory, with values from *from and the payload to *to. NULL for codecs with fixed size: codec_write calls
+	 * their `encode` part by part. */
 	enum err (*stream)(const struct codec_sink *to, uint64_t *payload_len,
 	    const struct codec_elements *from, const struct codec_params *p);
 	/* Checks `len` bytes that stand at byte offset `at` of the payload as they arrive, in order and without gaps.
@@ -65,15 +67,15 @@ struct codec {
 	/* Byte range of the payload that holds elements [first, first+count). NULL without fixed size. */
 	void (*range)(
 	    const struct codec_params *p, uint64_t first, size_t count, uint64_t *at, size_t *len);
-	/* Decodes elements [first, first+count) from the bytes of that range, without fixed size from those of the one block that
-	 * holds them all; ERR_INVALID if range and len do not fit. */
+	/* Decodes elements [first, first+count) from the bytes that `range` gives; of a codec without fixed size from the bytes of the one
+	 * block that holds them all. ERR_INVALID if len does not fit the elements. */
 	enum err (*decode)(const struct codec_params *p, uint64_t first, size_t count,
 	    const void *data, size_t len, float *out);
 };
 
 /*
  * A payload without fixed size begins with a table, one u32 per block of elements: how many bytes lie between the table's end
- * and the block's. So any block is found by eight bytes of the table.
+ * and the block's end. So any block is found by eight bytes of the table.
  */
 #define CODEC_TABLE_ENTRY 4
 /* Bytes of the table; 0 if there is none. */
@@ -96,8 +98,9 @@ enum err codec_memory_read(void *memory, void *out, size_t len, uint64_t at);
 ERR_MUST_USE enum err codec_read(const struct codec *c, const struct codec_params *p,
     const struct codec_source *source, uint64_t first, size_t count, float *out);
 
-/* As encode, tile by tile: the same bytes, whatever the length, in 200 KiB. Some are written before a value that is not finite is found.
- * ERR_INVALID if values that are read several times were not the same each time; errors of both ends. */
+/* Encodes tile by tile in 200 KiB of memory, whatever the length, to the bytes that `encode` gives. Bytes may be written before a value
+ * that is not finite is found (ERR_NUMERIC). ERR_INVALID if `from` gives other values when read again; errors of from->read and
+ * to->write. */
 ERR_MUST_USE enum err codec_write(const struct codec *c, const struct codec_params *p,
     const struct codec_elements *from, const struct codec_sink *to, uint64_t *payload_len);
 

@@ -6,14 +6,14 @@
 
 #include "err.h"
 
-/* A vector that is read part by part, several times over where need be, and is nowhere whole. */
+/* A vector that need not lie in memory as a whole: a user reads parts of it, any part several times if need be. */
 struct codec_elements {
-	/* Fails with whatever it says. */
+	/* Writes elements [first, first + count) to out. The user passes its error on. */
 	enum err (*read)(void *context, uint64_t first, size_t count, float *out);
 	void *context;
 };
 
-/* One in memory. */
+/* The elements of an array in memory, which must outlive the result. */
 struct codec_elements codec_elements_in(const float *values);
 
 /* Element by element a + b, or a - b, each rounded once. */
@@ -21,7 +21,7 @@ struct codec_elements_pair {
 	struct codec_elements a, b; /* a.read NULL: zeros */
 	bool minus;
 };
-/* While *pair lives. */
+/* The elements of *pair, which must outlive the result. */
 struct codec_elements codec_elements_of(const struct codec_elements_pair *pair);
 
 #endif

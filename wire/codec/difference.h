@@ -17,7 +17,7 @@
 
 struct difference {
 	uint8_t job[16];
-	uint64_t round; /* that made the new model, at least 1 */
+	uint64_t round; /* the round that made the new model, at least 1 */
 	uint8_t from[32], to[32]; /* model ids; they differ */
 	uint64_t elements; /* at least 1 */
 	uint64_t payload_bytes;
@@ -29,7 +29,7 @@ struct difference {
 
 /* Can the codec be used: has it a fixed size, and does a tile fit DIFFERENCE_TILE_BYTES? */
 bool difference_takes(const struct codec *codec);
-/* Bytes of the payload; UINT64_MAX above DIFFERENCE_PAYLOAD_MAX. */
+/* Bytes of a difference's payload for so many elements; UINT64_MAX above DIFFERENCE_PAYLOAD_MAX. */
 uint64_t difference_payload_bytes(const struct codec *codec, uint64_t elements);
 
 /* `len` may be more than the head. ERR_INVALID unless magic, version, lengths and ids are right and reserved bytes zero;
@@ -46,10 +46,10 @@ struct difference_tile {
 };
 /* number * DIFFERENCE_TILE < elements. Uses codec and elements of d. */
 struct difference_tile difference_tile(const struct difference *d, uint64_t number);
-/* Encodes t->count values into t->len bytes. ERR_NUMERIC if one is not finite, or not in this codec. */
+/* Encodes t->count values into t->len bytes. ERR_NUMERIC if a value is not finite, or not once rounded by this codec. */
 ERR_MUST_USE enum err difference_tile_encode(
     const struct difference *d, const struct difference_tile *t, const float *values, uint8_t *out);
-/* Checks and decodes any t->len bytes. ERR_NUMERIC, ERR_INVALID. */
+/* Checks t->len bytes, which need not come from an encoder, and decodes them to t->count values. ERR_NUMERIC, ERR_INVALID. */
 ERR_MUST_USE enum err difference_tile_decode(
     const struct difference *d, const struct difference_tile *t, const uint8_t *bytes, float *out);
 /* The one rounded addition that makes the new weights. */

@@ -28,8 +28,8 @@ codec_half_bits(float x)
 	return bits;
 }
 
-/* One f16 that is finite. Exponent and fraction stand where those of an f32 stand, with a bias too small by 112: one exact product
- * puts that right, for subnormal numbers too. */
+/* Widens a finite f16. Its exponent and fraction are moved to where an f32 has them; the exponent is then too small by 112, which one exact
+ * product corrects, for subnormal numbers too. */
 static inline float
 codec_half_from_f16(uint16_t h)
 {
@@ -38,13 +38,14 @@ codec_half_from_f16(uint16_t h)
 	return codec_half_float(codec_half_bits(magnitude) | (uint32_t)(h & 0x8000) << 16);
 }
 
-/* One bf16. What is finite may round to infinity. */
+/* Widens a bf16, exactly. */
 static inline float
 codec_half_from_bf16(uint16_t h)
 {
 	return codec_half_float((uint32_t)h << 16);
 }
 
+/* Rounds to bf16, to nearest, ties to even. A finite x may round to infinity. */
 static inline uint16_t
 codec_half_to_bf16(float x)
 {

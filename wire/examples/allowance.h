@@ -3,25 +3,25 @@
 #include "recipe.h"
 
 /*
- * How many of its examples a device works on, where the job lets it claim no more than aggregate.max_examples, in a manifest or in the report
- * of an evaluation. Where there are more, that many are drawn: those to train on anew in each round, by the seed of the device's work in it;
- * those to evaluate on once, by the seed of round 0, so that figures of rounds can be compared. Agent, library, simulator and `rivulet
- * train` take the same ones. Pure functions.
+ * How many of its examples a device works on, where the job lets it claim no more than aggregate.max_examples, in a manifest or in the
+ * report of an evaluation. Where there are more, that many are drawn: those to train on anew in each round, by the seed of the device's
+ * work in it; those to evaluate on once, by the seed of round 0, so that figures of rounds can be compared. Agent, library, simulator and
+ * `rivulet train` take the same ones. Pure functions.
  */
 struct allowance {
 	uint64_t train, validation;
 };
 
-/* What is worked on of the training and the validation share, of so many examples. most 0: any number may be claimed. A task that
- * evaluates has its figures from the validation share, or from all examples where the job keeps none. */
+/* How many of `train` and `validation` examples (the device's two shares) a task works on. most: how many the device may claim; 0: any
+ * number. A task that evaluates uses the validation share, or all examples where the job keeps no validation share. */
 struct allowance allowance_of(
     const struct recipe *r, bool evaluates, uint64_t train, uint64_t validation, uint64_t most);
-/* Is that less than there is, for a device with so many examples? */
+/* Does a task work on fewer examples than the device has for it, with so many `examples` and the limit `most`? */
 bool allowance_cuts(const struct recipe *r, bool evaluates, uint64_t examples, uint64_t most);
-/* How many examples such a job finds on a device: of a text, of so many tokens, what its window makes of them; tokens 0: not a text, or not
- * said. One that is too short counts as one, for the device itself says what is wrong with it. */
+/* How many examples a job finds in a device's data set: of a text of so many tokens, how many windows of the job fit. tokens 0: the set is
+ * no text, or the device did not tell. A text that is too short for a window counts as one example: the device itself reports the error. */
 uint64_t allowance_examples(const struct data_spec *job, uint64_t examples, uint64_t tokens);
-/* The seed that the share to train on, or that to evaluate on, is drawn by. */
+/* The seed by which the examples to train on, or those to evaluate on, are drawn. */
 uint64_t allowance_seed(
     uint64_t job_seed, uint64_t round, const uint8_t device[32], bool to_train_on);
 /* What a device with so many examples in one list works on. */
@@ -33,7 +33,8 @@ struct allowance_want {
 	const uint8_t *device; /* 32 bytes */
 };
 struct allowance allowance_count(const struct allowance_want *want);
-/* Their places in the list, ascending, of one of the two; the caller frees *indices. ERR_NOMEM; ERR_LIMIT past 32 bits. */
+/* The places in the device's list of the examples to train on, or of those to evaluate on, ascending; the caller frees *indices. ERR_NOMEM;
+ * ERR_LIMIT past 32 bits. */
 ERR_MUST_USE enum err allowance_draw(
     uint32_t **indices, size_t *count, const struct allowance_want *want, bool to_train_on);
 

@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 /*
- * Where examples lie on the disk: the keys of [data NAME] that a coordinator and a device have in common, so that both know the same
- * words. docs/devices.md lists them; data/ reads the files.
+ * Where examples lie on the disk: the keys of [data NAME] that a coordinator and a device have in common. docs/devices.md lists these keys;
+ * data/ reads the files.
  */
 #define DATA_SOURCE_TEXT 1024
 #define DATA_SOURCE_WINDOW 64
@@ -51,13 +51,13 @@ extern const char *const data_source_formats[];
 extern const char *const data_source_kinds[], *const data_source_separators[],
 						  *const data_source_headers[];
 
-/* NULL, or what is wrong with which key. */
+/* Returns NULL, or what is wrong with *key. */
 const char *data_source_check(const struct data_source *s, const char **key);
-/* The files that it names; returns how many there are. */
+/* Writes the file paths that *s names to out; returns how many there are. */
 #define DATA_SOURCE_FILES 3
 size_t data_source_files(const struct data_source *s, const char *out[DATA_SOURCE_FILES]);
-/* Number of names in a comma-separated list; copies name i, trimmed and cut to `room` bytes with the end, to out if that is not
- * NULL. */
+/* Returns the number of names in a comma-separated list. If out is not NULL, copies name i there, without blanks around it and cut to
+ * `room` bytes with its zero byte. */
 size_t data_source_names(const char *list, size_t i, char *out, size_t room);
 
 /* --- the table of keys, for a section that fills a struct with a member `source` */

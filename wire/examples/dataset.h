@@ -29,18 +29,18 @@ enum dataset_type {
 };
 size_t dataset_type_size(enum dataset_type type);
 
-/* Rows of values in a file, or in memory of its own; shared by sets, gone with the last of them. */
+/* Rows of values in a mapped file or in allocated memory; counted by reference, freed with the last set that uses them. */
 struct dataset_rows {
-	unsigned users; /* touched by dataset_ functions only */
-	struct file_map map; /* what is unmapped in the end, */
-	void *heap; /* and freed */
+	unsigned users; /* number of sets; touched by dataset_ functions only */
+	struct file_map map; /* unmapped with the last user */
+	void *heap; /* freed with the last user */
 	const uint8_t *values;
 	enum dataset_type type;
 	bool big_endian;
 	bool
 	    tokens; /* a text: rows follow each other without a gap, and a row's targets begin one value behind it */
-	size_t items; /* of a text: tokens, */
-	size_t token_end; /* and one more than the largest of them; 0: not known */
+	size_t items; /* of a text: how many tokens */
+	size_t token_end; /* of a text: largest token + 1; 0: not known */
 };
 
 struct dataset {
@@ -49,17 +49,17 @@ struct dataset {
 	    [3]; /* as in data_spec; dims 0: nothing is known but the count, only a trainer reads the set */
 	unsigned dims;
 	size_t features; /* product of shape */
-	/* One of these three has the values; none of them if dims is 0. */
+	/* The values are in one of bytes, floats and rows; in none if dims is 0. */
 	uint8_t *bytes; /* count x features: pixel values, read as value/255 */
 	float *floats; /* count x features */
 	struct dataset_rows *rows;
-	size_t first; /* of rows: example i is row first + i, */
-	uint32_t *row; /* or row[i] */
+	size_t first; /* with rows: example i is row first + i if `row` is NULL */
+	uint32_t *row; /* with rows: example i is row[i]; NULL: see first */
 	int32_t *labels; /* count class indices, or NULL */
 	float *targets; /* count x target_width for regression, or NULL */
 	size_t target_width;
-	size_t
-	    classes; /* largest label + 1, or as told by the caller; of a text: how many tokens there are */
+	/* Largest label + 1, or as told by the caller; of a text: how many different tokens there are. */
+	size_t classes;
 	char *
 	    names; /* of the classes, each ended by a line feed; NULL: the file has none. Not in subsets */
 };
@@ -70,15 +70,15 @@ void dataset_deinit(struct dataset *d);
 #define DATASET_SHAPE_TEXT 48
 const char *dataset_shape_text(
     char out[DATASET_SHAPE_TEXT], const uint32_t shape[3], unsigned dims);
-/* The same dimensions in the same order? A recipe without a shape takes any; one of two dimensions a set of planes [1, a, b], as
- * files have them. */
+/* Has the set the shape of the recipe's data, dimension by dimension? A recipe without a shape takes any set; a recipe of two dimensions
+ * [a, b] also a set of planes [1, a, b], as image files give. */
 bool dataset_shape_fits(const struct dataset *d, const struct data_spec *spec);
 
-/* The examples of `from` with the given indices as a new set (for validation shares): a copy of what lies in memory; rows are shared.
+/* Makes a new set of the examples of `from` with the given indices (for validation shares). Arrays in memory are copied, rows are shared.
  * ERR_INVALID for an index out of range. */
 ERR_MUST_USE enum err dataset_subset(
     struct dataset *out, const struct dataset *from, const uint32_t *indices, size_t n);
-/* `count` examples from `from` on, as they lie in d: nothing is copied, and dataset_deinit is not called. */
+/* The `count` examples of d from number `from` on, without a copy: valid as long as d, and not to be given to dataset_deinit. */
 struct dataset dataset_window(const struct dataset *d, size_t from, size_t count);
 /* A text cut into examples of another length: shares the rows. ERR_INVALID if d is no text, or shorter than one example. */
 ERR_MUST_USE enum err dataset_cut(
@@ -89,18 +89,18 @@ ERR_MUST_USE enum err dataset_cut(
  * is one IEEE operation in binary32: the same bits on every machine. */
 void dataset_fill(
     const struct dataset *d, const struct data_spec *spec, uint32_t index, float *out);
-/* The second half of it. */
+/* Normalises `features` floats at x in place, as dataset_fill does. */
 void dataset_normalise(const struct data_spec *spec, size_t features, float *x);
 
-/* What an example is made of where it is handed to other programs. */
+/* The kind of an example's values when handed to other programs: uint8_t pixels, float numbers or int32_t tokens. */
 enum dataset_form { DATASET_PIXELS, DATASET_NUMBERS, DATASET_TOKENS };
 enum dataset_form dataset_form(const struct dataset *d);
-/* Writes example `index` in that form: uint8_t, float or int32_t. */
+/* Writes example `index` to out as values of its dataset_form: uint8_t, float or int32_t. */
 void dataset_copy(const struct dataset *d, uint32_t index, void *out);
-/* Of a text: the token behind each token of the example. */
+/* Of a text: writes the token that follows each token of the example to out. */
 void dataset_next(const struct dataset *d, uint32_t index, int32_t *out);
 
-/* n values of a file to floats, as above. */
+/* Converts n values, as a file holds them, to floats: pixels to value / 255, all other types to the number as it stands. */
 void dataset_widen(float *out, const void *in, enum dataset_type type, bool big_endian, size_t n);
 
 #endif

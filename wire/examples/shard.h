@@ -51,13 +51,13 @@ ERR_MUST_USE enum err shard_pick(uint32_t **keep, size_t *keep_count, const stru
 
 /* How many examples are kept for evaluation: `share` of them, but one at least of two or more unless the share is 0. */
 size_t shard_held(size_t examples, double share);
-/* Which they are: (*order)[0..*held) are
- * their indices, what follows those to train on, both ascending; the caller frees *order. ERR_NOMEM; ERR_LIMIT past 32 bits. */
+/* Which examples are kept for evaluation: (*order)[0..*held) are their indices, the rest of *order the indices to train on, each part
+ * ascending; the caller frees *order. ERR_NOMEM; ERR_LIMIT past 32 bits. */
 ERR_MUST_USE enum err shard_hold(
     uint32_t **order, size_t *held, size_t examples, double share, uint64_t seed);
 
-/* Which `most` of so many are taken where no more may be: *keep has their indices, ascending; the caller frees it. With fewer these are all.
- * ERR_NOMEM; ERR_LIMIT past 32 bits. */
+/* Draws `most` of so many examples by the seed, or takes all if there are no more: *keep has their indices, ascending; the caller frees
+ * *keep. ERR_NOMEM; ERR_LIMIT past 32 bits. */
 ERR_MUST_USE enum err shard_share(
     uint32_t **keep, size_t *kept, size_t examples, uint64_t most, uint64_t seed);
 

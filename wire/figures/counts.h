@@ -5,58 +5,59 @@
 #include "json.h"
 
 /*
- * What figures are made of, as sums over examples, so that adding what devices counted gives the counts of all their examples
- * together. One device's, or a fleet's. round/policy/figures.h makes ratios of them.
+ * Counts, from which figures are computed: sums over examples, so that the sum of the counts of several devices is the counts of all their
+ * examples together. round/policy/figures.h makes figures (ratios) of counts.
  */
 #define COUNTS_BINS 256
 #define COUNTS_MAX JSON_INT_MAX /* a sum goes no further */
 
 struct counts_class {
-	uint64_t examples; /* of this class, */
-	uint64_t predicted; /* taken for it, */
-	uint64_t right; /* and both */
+	uint64_t examples; /* labelled with this class */
+	uint64_t predicted; /* predicted as this class */
+	uint64_t right; /* labelled with and predicted as this class */
 };
 
-/* Over all numbers that were to be predicted: y, and the error e = prediction - y. */
+/* Sums over all target numbers y and their errors e = prediction - y. */
 struct counts_regression {
 	uint64_t values;
 	double absolute, squares; /* sums of |e| and e^2 */
-	double sum, sum_squares; /* of y and y^2 */
+	double sum, sum_squares; /* sums of y and y^2 */
 };
 
 struct counts_bin {
-	uint64_t positive, negative; /* of class 1, of class 0 */
+	/* Examples of class 1 and of class 0 with a score in this bin. */
+	uint64_t positive, negative;
 };
 
 struct counts {
 	struct figure_set wanted; /* what is not wanted is zero or NULL */
 	size_t class_count;
-	/* examples: how many counted, of classes labels; reports: how many were added up, 0 of one device */
+	/* examples: how many examples counted, with classes how many labels. reports: how many counts were added up; 0: one device's */
 	uint64_t examples, reports;
 	struct counts_class *classes; /* class_count */
-	uint64_t *
-	    confusion; /* class_count rows, by what the examples are, of as many, by what they were taken for */
-	uint64_t top[FIGURE_SET_TOPS_MAX]; /* right by each of wanted.tops */
+	/* class_count x class_count: a row for each true class, a column for each predicted class. */
+	uint64_t *confusion;
+	/* For each k of wanted.tops: examples with the true class among the first k. */
+	uint64_t top[FIGURE_SET_TOPS_MAX];
 	struct counts_regression regression;
 	struct counts_bin *bins; /* COUNTS_BINS, by rising score */
 };
 
-/* Would such counts of one example each not fit into a report? */
+/* Would counts of one example for each pair of true and predicted class be too long for a report (FIGURE_SET_BYTES_MAX)? */
 bool counts_exceed(const struct figure_set *wanted, size_t classes);
-/* All zero. ERR_LIMIT if such counts of one example each would not fit into a report (FIGURE_SET_BYTES_MAX); ERR_NOMEM. */
+/* Makes counts that are all zero. ERR_LIMIT if counts_exceed; ERR_NOMEM. */
 ERR_MUST_USE enum err counts_new(
     struct counts **out, const struct figure_set *wanted, size_t classes, struct why *why);
 void counts_free(struct counts *c);
-/* Both are of the same figures and classes. Counts stay at COUNTS_MAX. */
+/* Adds `from` to `to`, which has the same figures and classes. A count that reaches COUNTS_MAX stays there. */
 void counts_add(struct counts *to, const struct counts *from);
-/* What a device says that its evaluation is of. */
+/* How many examples and labels a device reports for its evaluation. */
 struct counts_said {
 	uint64_t examples;
-	bool has_labels; /* else it does not say how many of theirs counted */
-	uint64_t labels;
+	bool has_labels; /* false: the report does not say how many labels counted */
+	uint64_t labels; /* that counted */
 };
-/* Can one device, which says this of its evaluation, have counted so? c->examples becomes how many counted. ERR_INVALID says what
- * contradicts what. */
+/* Checks that one device's counts agree with each other and with *said; sets c->examples. ERR_INVALID: `why` says what contradicts what. */
 ERR_MUST_USE enum err counts_check(
     struct counts *c, const struct counts_said *said, struct why *why);
 

@@ -12,9 +12,9 @@ struct field;
  */
 #define FIGURE_SET_TOPS_MAX 4
 #define FIGURE_SET_TOP_MAX 100 /* the largest k of "topK" */
-/* The most numbers of an example that are believed where nobody knows the model's outputs: those of a job without layers. */
+/* The most outputs of one example that a device may report where the coordinator does not know the model (a job without layers). */
 #define FIGURE_SET_OUTPUTS_MAX (1u << 20)
-/* Of a report's 16 KiB, what counts may take at their longest; the rest is for loss, accuracy and own metrics. */
+/* The most bytes of a report's 16 KiB that counts may take; the rest is for loss, accuracy and own metrics. */
 #define FIGURE_SET_BYTES_MAX 14336
 
 struct figure_set {
@@ -24,7 +24,7 @@ struct figure_set {
 	uint64_t
 	    outputs; /* with regression: numbers that the model predicts of an example; 0: not known */
 	uint64_t labels; /* of an example, at most; 0: one */
-	/* Not all of them need count, and a device of an older version does not say how many did. */
+	/* Some labels may not count in the loss, and a device of an older version does not report how many did. */
 	bool skips;
 	bool auc; /* of two classes */
 	uint32_t tops[FIGURE_SET_TOPS_MAX]; /* k of each top-k, rising */
@@ -32,11 +32,11 @@ struct figure_set {
 };
 
 bool figure_set_any(const struct figure_set *w);
-/* The member "figures" of `evaluate`, an array of words; absent: none. */
+/* Reads the member "figures" of `evaluate`, an array of words; an absent one asks for no figures. */
 void figure_set_read(struct figure_set *out, struct field *evaluate);
 /* The most bytes that the counts of one device take as JSON, with so many classes and examples at most. */
 uint64_t figure_set_bytes(const struct figure_set *w, uint64_t classes, uint64_t examples);
-/* Do such figures go with so many classes, and into a report? Complains at "figures" of `evaluate`. */
+/* Sets an error at "figures" of `evaluate` if these figures do not go with so many classes, or their counts not into a report. */
 void figure_set_check(const struct figure_set *w, struct field *evaluate, uint64_t classes);
 
 #endif

@@ -7,7 +7,7 @@
 /* A recipe must fit into messages of JSON_DEPTH_MAX that carry it. */
 #define JOB_DEPTH_MAX 24
 #define JOB_VALUES_MAX 16384 /* of a new document: reading each takes some 100 bytes */
-#define JOB_GOAL_MAX 200000 /* for whose reports the record of a round has room */
+#define JOB_GOAL_MAX 200000 /* the record of a round has room for so many reports */
 #define JOB_SELECT_MAX 1024
 #define JOB_LABELS_MAX 32
 
@@ -28,8 +28,8 @@ struct round_spec {
 	uint32_t goal; /* reports wanted, >= 1 */
 	uint32_t quorum; /* reports needed, 1..goal; default goal */
 	double deadline_s; /* default 600 */
-	/* The open round takes deltas of tasks that are so many rounds old: 0 where late ones are dropped, 1 where they go into the next
-	 * round. Buffered: default 10 x ceil(concurrency / goal). */
+	/* How many rounds old a task may be whose delta the open round takes. Synchronous: 0 where late deltas are dropped, 1 where they go
+	 * into the next round. Buffered: default 10 x ceil(concurrency / goal). */
 	uint32_t max_staleness;
 	uint32_t per_device; /* deltas of one device in a round; default 1 */
 	/* synchronous */
@@ -39,7 +39,8 @@ struct round_spec {
 	bool sample; /* "pick": "sample" */
 	/* buffered */
 	uint32_t concurrency; /* tasks out at a time; default 2 x goal */
-	double task_timeout_s; /* after it another device may have the task's place; default 3600 */
+	/* A task out for longer gives its place to another device; default 3600. */
+	double task_timeout_s;
 };
 
 struct select_spec {
@@ -55,15 +56,15 @@ struct select_spec {
 struct rule_spec {
 	char name[RECIPE_NAME_MAX]; /* "mean" */
 	uint32_t hostile; /* deltas that may be hostile; default 0 */
-	bool hostile_given; /* it is no default */
+	bool hostile_given; /* `hostile` is in the document, not a default */
 	uint32_t picks; /* krum; default 1 */
 	uint32_t bucket; /* deltas averaged before the rule; default 1 */
 	bool nearest; /* each delta becomes the mean of those nearest to it */
 	uint32_t iterations; /* geometric_median, default 8; centered_clipping, default 1 */
 	double smoothing; /* geometric_median: least distance counted; default 1e-6 */
 	double radius; /* centered_clipping */
-	double bound; /* deltas are shortened to this L2 norm; 0: they are not */
-	bool bound_median; /* to the median of the round's norms */
+	double bound; /* longer deltas are shortened to this L2 norm; 0: no bound */
+	bool bound_median; /* longer deltas are shortened to the median of the round's norms */
 };
 
 /* A rate that follows the number of reports; round/policy/scale.h says how. */
@@ -71,11 +72,11 @@ enum scale_by { SCALE_NONE, SCALE_LINEAR, SCALE_SQRT };
 
 struct scale_spec {
 	enum scale_by by; /* SCALE_NONE: the rate stays */
-	uint32_t reports; /* for which the rate was chosen, >= 1 */
-	uint32_t warmup; /* rounds from the factor used last to a new one */
+	uint32_t reports; /* the number of reports for which the rate was chosen, >= 1 */
+	uint32_t warmup; /* rounds over which the factor moves from its last value to a new one */
 };
 
-/* What a delta counts that is t rounds old. */
+/* The weight of a delta that is t rounds old. */
 enum staleness_weight {
 	STALENESS_SQRT, /* 1 / sqrt(1 + t) */
 	STALENESS_INVERSE, /* 1 / (1 + t) */
@@ -83,7 +84,7 @@ enum staleness_weight {
 };
 /* By what the sum of weighted deltas is divided. */
 enum staleness_divide {
-	STALENESS_BY_COUNT, /* by what fresh ones would have: a stale round moves the model less */
+	STALENESS_BY_COUNT, /* by the sum of the weights that fresh deltas would have: a stale round moves the model less */
 	STALENESS_BY_WEIGHTS, /* by the sum of the weights: a mean */
 };
 struct staleness_spec {
@@ -95,9 +96,9 @@ struct aggregate_spec {
 	struct rule_spec rule;
 	struct staleness_spec staleness;
 	bool normalise; /* FedNova: deltas are scaled to the same amount of local work */
-	bool normalise_given; /* a word of the document, and no default */
-	double
-	    normalise_max; /* none by more than this, at least 1; 0: no bound; below 0: no word, and no bound */
+	bool normalise_given; /* `normalise` is in the document, not a default */
+	/* The largest factor, at least 1; 0: no bound; below 0: not given, so no bound. */
+	double normalise_max;
 	char optimizer[RECIPE_NAME_MAX]; /* "sgd" */
 	double rate, momentum; /* default 1, 0 */
 	bool nesterov; /* sgd */
@@ -129,13 +130,13 @@ struct monitor_spec {
 	char name[RECIPE_NAME_MAX]; /* of MONITOR_OWN, else "" */
 };
 
-/* Which of its models stay. */
+/* Which models of a job are kept. */
 #define JOB_KEEP_BEST_MAX 16
 #define JOB_KEEP_CONFIGURED UINT32_MAX /* as [retention] says */
 struct keep_spec {
 	uint32_t last; /* the newest */
-	uint32_t every; /* those of each so many rounds; 0: none for that */
-	uint32_t best; /* by the monitor, 1..JOB_KEEP_BEST_MAX */
+	uint32_t every; /* the model of each so many rounds; 0: none for this reason */
+	uint32_t best; /* the best by the monitor's metric, 1..JOB_KEEP_BEST_MAX */
 };
 
 struct stop_spec {
@@ -144,25 +145,26 @@ struct stop_spec {
 	double seconds; /* since the submission; 0: no limit */
 	bool has_accuracy, has_loss, has_own;
 	double accuracy, loss; /* reached when metric >= accuracy, or <= loss */
-	double own; /* of the monitor's own metric: reached as it rises or falls */
+	/* Of the monitor's own metric: reached when metric >= own if it rises, else when metric <= own. */
+	double own;
 };
 
 /* What is done when a metric collapses; round/policy/guard.h says when. */
 enum guard_metric { GUARD_ACCURACY, GUARD_LOSS, GUARD_OWN }; /* own: the monitor's */
 enum guard_action { GUARD_DO_STOP, GUARD_DO_PAUSE, GUARD_DO_ROLLBACK };
 
-#define GUARD_WINDOW_MAX 32 /* as many models may be held for going back to */
+#define GUARD_WINDOW_MAX 32 /* the most models that are held for a rollback */
 
 struct guard_spec {
 	bool on;
 	enum guard_metric metric;
 	bool rises; /* of an own metric: more is better */
-	double drop; /* bad is more than this below the best */
-	double factor; /* bad is more than this times the best */
-	uint32_t window; /* good rounds among which the best is sought, 1..GUARD_WINDOW_MAX */
-	uint32_t rounds; /* bad ones in a row that make a collapse, >= 1 */
+	double drop; /* of a metric that rises: a round is bad if more than this below the best */
+	double factor; /* of a metric that falls: a round is bad if more than this times the best */
+	uint32_t window; /* last good rounds, among which the best is sought, 1..GUARD_WINDOW_MAX */
+	uint32_t rounds; /* bad rounds in a row that make a collapse, >= 1 */
 	enum guard_action action;
-	uint32_t times; /* rollback: so many, the next one pauses the job too */
+	uint32_t times; /* how many rollbacks; the next one also pauses the job */
 };
 
 struct job_spec {
@@ -188,37 +190,37 @@ struct job_spec {
  * coordinator knows them. ERR_LIMIT for a document larger or deeper than the limits above. On failure *out is empty. */
 ERR_MUST_USE enum err job_parse(
     struct job_spec *out, const char *text, size_t len, struct why *why);
-/* What parses, and cannot be meant: asked of new jobs only, for those of before run on as they do. ERR_INVALID. */
+/* Checks a new job for what job_parse accepts and nobody can mean. Jobs submitted before this check existed run on. ERR_INVALID. */
 ERR_MUST_USE enum err job_check(const struct job_spec *job, struct why *why);
 void job_deinit(struct job_spec *job);
 
-/* Defaults that are better than those that older documents were submitted with. A coordinator notes them beside each new job whose
- * document has no word of them, and in the records of its rounds: a document alone means what it always meant. Text: a JSON object from
- * paths to values. FORMAT.md, "Defaults of new jobs". */
+/* Newer, better defaults. A coordinator notes them beside each new job whose document does not set the key, and in the records of the job's
+ * rounds, so that a document alone keeps the meaning it had when submitted. As text: a JSON object from paths to values. FORMAT.md,
+ * "Defaults of new jobs". */
 struct job_stamp {
-	bool normalise_off; /* "normalise" is false; false: nothing of it is noted */
-	double normalise_max; /* below 0: none */
+	bool normalise_off; /* true: "normalise" is noted as false; false: not noted */
+	double normalise_max; /* below 0: not noted */
 };
 #define JOB_STAMP_TEXT_MAX 1024
-/* What a job of this document has if it is new. */
+/* The defaults to note beside a new job of this document. */
 struct job_stamp job_stamp_new(const struct job_spec *job);
-/* The job is run by it from now on. */
+/* Puts the noted defaults into *job. */
 void job_stamp_apply(struct job_spec *job, const struct job_stamp *stamp);
 bool job_stamp_is_empty(const struct job_stamp *stamp);
 bool job_stamp_equals(const struct job_stamp *a, const struct job_stamp *b);
 struct json *job_stamp_json(const struct job_stamp *stamp); /* the caller's */
-/* NULL: nothing is noted. ERR_UNSUPPORTED: of a later version; ERR_INVALID. *out is empty then. */
+/* from NULL: nothing is noted. ERR_UNSUPPORTED for a stamp of a later version, ERR_INVALID; *out is empty after an error. */
 ERR_MUST_USE enum err job_stamp_read(
     struct job_stamp *out, const struct json *from, struct why *why);
 ERR_MUST_USE enum err job_stamp_parse(
     struct job_stamp *out, const char *text, size_t len, struct why *why);
 
-/* Is it among the devices listed, or are none? What could be a full id is one: no name takes the place of the device that has it. */
+/* Is the device among those that *s lists, or does *s list none? A text as long as an id is taken for an id, never for a device's name. */
 bool job_names_device(const struct select_spec *s, const char *id, const char *name);
-/* Devices that a round needs, at the fewest: a buffer takes several reports of one. */
+/* The fewest devices that a round needs. A buffered round takes several reports of one device. */
 uint32_t job_round_devices(const struct round_spec *round);
-/* Why no round can close with the devices that there are, as plan and submission say it: false if it can. `may`: devices that may work on
- * the job; `offer`: of those, that have offered its data set, or its trainer. */
+/* Writes why no round can close with the devices that there are, for `plan` and for submissions; false if a round can. may: how many
+ * devices may work on the job; offer: how many of these have offered the job's data set or trainer. */
 #define JOB_ROUND_SENTENCE 320
 bool job_round_lacks_devices(
     char out[JOB_ROUND_SENTENCE], const struct round_spec *round, uint64_t may);
@@ -226,22 +228,22 @@ bool job_round_lacks_data(char out[JOB_ROUND_SENTENCE], const struct round_spec 
     const struct data_spec *data, uint64_t offer, uint64_t may);
 bool job_round_lacks_trainer(char out[JOB_ROUND_SENTENCE], const struct round_spec *round,
     const char *trainer, uint64_t offer, uint64_t may);
-/* The document's words: "buffered", "sqrt", "count". A word that is none, or NULL: false. */
+/* The words of the document, such as "buffered", "sqrt", "count". job_find_*: false for NULL and for an unknown word. */
 const char *job_round_mode(enum round_mode mode);
 const char *job_weight_word(enum staleness_weight weight);
 const char *job_divide_word(enum staleness_divide divide);
 bool job_find_weight(const char *word, enum staleness_weight *out);
 bool job_find_divide(const char *word, enum staleness_divide *out);
-/* Does the coordinator, or a program, measure this round's model before its end? Each evaluate.every-th, and the last. */
+/* Does the coordinator, or a program, evaluate this round's model before the round ends? True for each evaluate.every-th and the last. */
 bool job_measures(const struct job_spec *job, uint64_t round, bool last);
-/* Is a round's figure (own: of the monitor's own metric) of its base? Else it is of the model that it makes. */
+/* Is a round's loss and accuracy (own: the monitor's own metric) measured on the round's base model? If not, on the model that it makes. */
 bool job_measures_base(const struct job_spec *job, bool own);
-/* "accuracy", "loss", "metrics.NAME"; "" of none. */
+/* Writes the monitor's word: "accuracy", "loss", "metrics.NAME"; "" for MONITOR_NONE. */
 #define JOB_MONITOR_WORD 80
 void job_monitor_word(char out[JOB_MONITOR_WORD], const struct monitor_spec *m);
-/* The metric of such a word, in the mode it has by itself; false: it is none. */
+/* Reads a monitor's word; `rises` becomes the default of that metric. False: the word names no metric. */
 bool job_monitor_find(struct monitor_spec *out, const char *word);
-/* What a new document has to keep beyond that; job_parse still takes older ones. ERR_LIMIT above JOB_VALUES_MAX. */
+/* A limit for new documents alone; job_parse still takes older ones with more. ERR_LIMIT for more than JOB_VALUES_MAX values. */
 ERR_MUST_USE enum err job_bound(const char *text, size_t len, struct why *why);
 
 #endif

@@ -2,7 +2,7 @@
 #define JOB_INSIDE_H
 #include "job.h"
 
-/* Bounds of what may be changed after a job's submission, too (override.h). */
+/* Bounds of values that may also be changed after a job's submission (override.h). */
 #define JOB_PRIORITY_MAX 1000000
 #define JOB_SHARE_MAX 1000
 #define JOB_STOP_ROUNDS_MAX 1000000000
@@ -18,22 +18,22 @@
 
 /* The mean of all deltas, with nothing before it. */
 bool job_is_plain_mean(const struct rule_spec *rule);
-/* Can it be the most of factors whose mean is about 1? 0 is none, below 0 no word. */
+/* Can `most` be the largest of factors whose mean is about 1? Also true for 0 (no bound) and below 0 (not given). */
 bool job_factor_is_bound(double most);
-/* "round". */
+/* Reads "round". */
 void job_round_read(struct round_spec *out, struct field *doc);
-/* "staleness" of "aggregate", after the round and the rule. */
+/* Reads "staleness" of "aggregate"; called after the round and the rule were read. */
 void job_round_read_staleness(struct job_spec *out, struct field *aggregate);
-/* What the round's mode cannot stand beside. After all else. */
+/* Sets an error for what the round's mode cannot be combined with; called after all else was read. */
 void job_round_check(const struct job_spec *job, struct field *doc);
-/* "guard". After the recipe, which says what is evaluated. */
+/* Reads "guard"; called after the recipe, which says what is evaluated. */
 void job_guard_read(struct job_spec *out, struct field *doc);
-/* "scale" of the server optimizer. After the recipe: it needs one local step. */
+/* Reads "scale" of the server optimizer, which needs a recipe with one local step; called after the recipe. */
 void job_guard_read_scale(struct job_spec *out, struct field *server);
-/* "monitor" and "keep", after the recipe and before what names metrics. */
+/* Read "monitor" and "keep"; called after the recipe and before every key that names a metric. */
 void job_monitor_read(struct job_spec *out, struct field *doc);
 void job_monitor_read_keep(struct job_spec *out, struct field *doc);
-/* Is the word that of the monitor's own metric? Else an error at this key of `at`. */
+/* Is `word` that of the monitor's own metric? If not, sets an error at `key` of `at`. */
 bool job_monitor_takes(
     const struct job_spec *job, const char *word, struct field *at, const char *key);
 

@@ -3,9 +3,9 @@
 #include "job.h"
 
 /*
- * What may be changed of a job after its submission, by paths as in its document: nothing of it is part of the learning. The document
- * stays as it is; what is overridden lies beside it. Text: a JSON object from paths to numbers within the document's own bounds; null
- * takes an override away. FORMAT.md, "Overrides".
+ * What may be changed of a job after its submission, by paths as in the job's document; no path is part of the learning. The document
+ * stays as submitted; overrides are kept beside it. As text: a JSON object from paths to numbers within the document's own bounds; null
+ * removes an override. FORMAT.md, "Overrides".
  */
 enum override_key {
 	OVERRIDE_SHARE,
@@ -18,15 +18,15 @@ enum override_key {
 	OVERRIDE_STOP_REPORTS,
 	OVERRIDE_STOP_SECONDS,
 	OVERRIDE_EVALUATE_DEADLINE,
-	OVERRIDE_ROUND_GOAL, /* to be lowered alone */
-	OVERRIDE_ROUND_QUORUM, /* likewise; never above the goal */
+	OVERRIDE_ROUND_GOAL, /* can only be lowered */
+	OVERRIDE_ROUND_QUORUM, /* can only be lowered; never above the goal */
 	OVERRIDE_KEYS, /* how many there are */
 };
 
 enum override_state {
 	OVERRIDE_ABSENT,
 	OVERRIDE_GIVEN,
-	OVERRIDE_REMOVED, /* of a change: what was given is no more */
+	OVERRIDE_REMOVED, /* in a change: the override is taken away */
 };
 
 struct override_set {
@@ -35,7 +35,7 @@ struct override_set {
 };
 #define OVERRIDE_TEXT_MAX 1024
 
-/* What a job is run by: its document's, with what is overridden. */
+/* The terms by which a job runs: the document's values, replaced where overridden. */
 struct job_terms {
 	int64_t priority;
 	uint32_t share;
@@ -45,18 +45,19 @@ struct job_terms {
 };
 
 const char *override_path(enum override_key key);
-/* OVERRIDE_KEYS: there is none of this path. */
+/* OVERRIDE_KEYS if no override has this path. */
 enum override_key override_find(const char *path);
 /* On failure *out is empty, and why names the path. */
 ERR_MUST_USE enum err override_parse(
     struct override_set *out, const char *text, size_t len, struct why *why);
-/* From paths to numbers, and null where removed; the caller's. */
+/* The JSON object from paths to numbers, with null where removed; the caller frees the object. */
 struct json *override_json(const struct override_set *o);
 bool override_is_empty(const struct override_set *o);
-/* May these be set of this job? ERR_INVALID: a path says nothing where it stands, or more than the document where that is the most. */
+/* May a job with this document have these overrides? ERR_INVALID for a path that has no effect on such a job, or for a value above the
+ * document's where a value can only be lowered. */
 ERR_MUST_USE enum err override_check(
     const struct override_set *o, const struct job_spec *document, struct why *why);
-/* Makes the change: what is left is given or absent. */
+/* Applies *change to *into, whose states are then OVERRIDE_GIVEN or OVERRIDE_ABSENT. */
 void override_merge(struct override_set *into, const struct override_set *change);
 void override_terms(
     struct job_terms *out, const struct job_spec *document, const struct override_set *o);

@@ -7,8 +7,8 @@
 struct codec;
 
 /*
- * The part of a job that a device works by: network, data, local training. Plain structs that model/ takes;
- * recipe_parse makes them from JSON. Unknown keys are errors when `strict` (job files) and ignored otherwise
+ * The part of a job that a device works by: network, data, local training. Plain structs, which model/ takes and
+ * recipe_parse makes from JSON. Unknown keys are errors when `strict` (job files) and ignored otherwise
  * (task messages).
  */
 #define RECIPE_NAME_MAX NET_SPEC_NAME_MAX
@@ -34,15 +34,16 @@ struct schedule_spec {
 	uint32_t stable; /* wsd: rounds at the full rate between warm-up and decay */
 	/* Cosine, linear, wsd: rounds from rate to floor, after warm-up and stable. */
 	uint32_t period;
-	double floor; /* of those: final rate as a share of rate */
+	double floor; /* cosine, linear, wsd: the final rate as a share of rate */
 };
 
 enum optimizer_type { OPTIMIZER_SGD, OPTIMIZER_ADAM, OPTIMIZER_ADAMW };
 
 struct optimizer_spec {
 	char name[RECIPE_NAME_MAX]; /* "sgd" */
-	enum optimizer_type type; /* SGD for a name of another trainer's */
-	double rate, momentum, weight_decay; /* rate 0 if another trainer's job gives none */
+	enum optimizer_type type; /* OPTIMIZER_SGD for a name that only another trainer knows */
+	/* rate: 0 if the job is for another trainer and gives none. */
+	double rate, momentum, weight_decay;
 	bool nesterov;
 	double beta1, beta2, epsilon; /* adam, adamw */
 };
@@ -51,7 +52,7 @@ enum local_unit {
 	LOCAL_EPOCHS,
 	LOCAL_STEPS,
 	LOCAL_SECONDS,
-	LOCAL_SIZED, /* each task says how many steps, after the device's speed */
+	LOCAL_SIZED, /* each task says how many steps, by the device's measured speed */
 };
 
 /* Where the randomness inside a step (dropout) comes from. */
@@ -60,7 +61,7 @@ enum local_random {
 	RANDOM_COUNTER, /* seed, step, micro-batch, layer and element: any cut of the work draws the same */
 };
 
-/* What a device drops on the way forward and works out again on the way back: less memory, the same bits. */
+/* Which outputs a device drops in the forward pass and computes again in the backward pass: less memory, the same bits. */
 enum local_recompute {
 	RECOMPUTE_NONE,
 	RECOMPUTE_BLOCKS, /* outputs inside blocks of layers */
@@ -68,7 +69,7 @@ enum local_recompute {
 
 struct local_spec {
 	enum local_unit unit;
-	/* Whole, of epochs or steps; with LOCAL_SECONDS it does not count; LOCAL_SIZED: min_steps, in a task what it says. */
+	/* A whole number of epochs or steps; not used with LOCAL_SECONDS; LOCAL_SIZED: in a job min_steps, in a task the task's steps. */
 	double amount;
 	double target_s; /* LOCAL_SIZED: how long a task is to take */
 	uint64_t min_steps, max_steps; /* LOCAL_SIZED */
@@ -79,30 +80,31 @@ struct local_spec {
 	double prox; /* FedProx's mu; 0: none */
 	double clip_norm; /* largest norm of a gradient; 0: any */
 	uint32_t accumulate; /* batches per step, at least 1 */
-	uint32_t
-	    micro_batch; /* a batch is worked through in pieces of so many examples, whose gradients are summed; 0: whole */
-	uint32_t
-	    groups; /* gradients of pieces are summed in so many runs, then over the runs; at least 1 */
+	/* A batch is computed in pieces of so many examples, whose gradients are summed; 0: in one piece. */
+	uint32_t micro_batch;
+	/* Gradients of pieces are summed in so many groups, then over the groups; at least 1. */
+	uint32_t groups;
 	enum local_recompute recompute;
 	enum local_random random;
 	uint32_t variates; /* devices that keep a control variate each (SCAFFOLD); 0: none does */
-	/* Fewest examples of a piece: 2 if the built-in trainer meets a batch norm with one value of each channel in an example
-	 * (net_places_single), else 1. A piece of fewer is left out of its step. */
+	/* Fewest examples of a piece: 2 if the built-in trainer has a batch norm with one value of each channel in an example
+	 * (net_places_single), else 1. A smaller piece is left out of its step. */
 	uint32_t least;
 };
 
 struct data_spec {
 	char name[RECIPE_NAME_MAX];
 	uint32_t shape[3];
-	unsigned dims; /* 1 or 3; 0 if not given, which only a model without layers may */
+	unsigned dims; /* 1 to 3; 0 if not given, which only a model without layers may leave out */
 	size_t class_count; /* 0 for regression */
 	struct json *classes; /* array of class_count names, owned; NULL for regression */
 	size_t channels; /* length of mean and std: 0 (none), 1, or shape[0] */
 	float mean[16], std[16]; /* std > 0; applied after bytes were scaled to 0..1 */
-	uint32_t window; /* tokens of an example of a text; 0: the device's owner says */
+	uint32_t window; /* of a text: tokens of an example; 0: as the device's owner sets */
 	struct augment_spec {
 		bool flip; /* left to right, for half of the examples */
-		uint32_t crop; /* shifted by up to so many pixels each way; what comes in is 0 */
+		/* Shifted by up to so many pixels each way; pixels from outside are 0. */
+		uint32_t crop;
 		double noise; /* standard deviation, before normalising */
 		uint32_t cutout; /* side of a square that is 0 */
 	} augment; /* of training examples; zeros: none */
@@ -112,10 +114,10 @@ struct data_spec {
 
 /* How deltas travel. */
 struct upload_spec {
-	char codecs[RECIPE_CODECS_MAX]
-		   [RECIPE_NAME_MAX]; /* the first that a device offers; in a task there is one */
+	/* A device uses the first one that it offers; a task has one alone. */
+	char codecs[RECIPE_CODECS_MAX][RECIPE_NAME_MAX];
 	size_t codec_count; /* at least 1 */
-	double share; /* sparse: of the elements, how many are sent at most */
+	double share; /* sparse: the largest share of the elements that is sent */
 	bool says_feedback, feedback; /* the device adds what encoding lost to its next delta */
 };
 
@@ -123,26 +125,27 @@ enum evaluate_by {
 	EVALUATE_NONE,
 	EVALUATE_COORDINATOR,
 	EVALUATE_DEVICES,
-	EVALUATE_PROGRAM, /* on a central set, by a program of devices that the job names; no matter of who trains: tasks do not say it */
+	EVALUATE_PROGRAM, /* on a central set, by a program of devices that the job names; tasks to train do not say it */
 };
 
 struct recipe {
-	struct recipe_text *text; /* held: the recipe's keys */
+	struct recipe_text *text; /* the recipe's keys as JSON; the recipe holds a reference */
 	struct net_spec net;
 	char init[65]; /* hex id of a model, "" if drawn from the seed */
 	struct tensor_rule *rules;
 	size_t rule_count;
 	char trainer[RECIPE_NAME_MAX]; /* RECIPE_BUILTIN or a name */
-	bool builtin; /* that is the built-in one */
+	bool builtin; /* `trainer` is the built-in one */
 	struct data_spec data;
 	struct local_spec local;
 	enum evaluate_by evaluate_by;
 	char evaluate_data[RECIPE_NAME_MAX];
 	struct figure_set figures; /* beyond loss and accuracy */
 	uint32_t evaluate_every; /* coordinator, program: each so many rounds, at least 1 */
-	/* What is not known then is never known: coordinator, program: of a round; devices: of the last model, 0 for round.deadline_s. */
+	/* Seconds that an evaluation may take; figures that are not there by then stay unknown. Coordinator, program: of each round.
+	 * Devices: of the last model, 0 for round.deadline_s. */
 	double evaluate_deadline_s;
-	char codec[RECIPE_NAME_MAX]; /* the first of upload.codecs: in a task the one to be used */
+	char codec[RECIPE_NAME_MAX]; /* the first of upload.codecs; in a task the codec to use */
 	struct upload_spec upload;
 };
 
@@ -159,38 +162,38 @@ const char *recipe_upload_choose(
     const struct upload_spec *u, const char (*offered)[RECIPE_NAME_MAX], size_t count);
 /* codec_params.entries: share of elements, rounded up, computed in double precision. */
 uint64_t recipe_upload_entries(const struct upload_spec *u, uint64_t elements);
-/* A payload's bytes in that codec, the most it may take without fixed size; UINT64_MAX if that is no number. */
+/* Bytes of a payload in `codec`, or the most bytes if the codec has no fixed size; UINT64_MAX on overflow. */
 uint64_t recipe_upload_bytes(
     const struct upload_spec *u, const struct codec *codec, uint64_t elements);
-/* The largest of these for any of the job's codecs. */
+/* The most bytes of a payload in any of the job's codecs. */
 uint64_t recipe_upload_most(const struct upload_spec *u, uint64_t elements);
-/* Does a device keep what this codec loses? As the job says; if it does not, with codec sparse. */
+/* Does a device add what this codec lost to its next delta? As upload.feedback says; without that key, only for codec sparse. */
 bool recipe_upload_feedback(const struct upload_spec *u, const struct codec *codec);
-/* What a device may know beyond the first version, as its offer names it; NULL-terminated. */
+/* The names, for a device's offer, of what a device may know beyond the first version; NULL-terminated. */
 const char *const *recipe_feature_names(void);
 #define RECIPE_FEATURE_EVALUATE "evaluate-task" /* tasks of kind evaluate */
-/* Tasks of kind evaluate of jobs with EVALUATE_PROGRAM, and no others: of a program with a set of its own, not of agents, so that it is not
- * among recipe_feature_names. */
+/* Only tasks of kind evaluate of jobs with EVALUATE_PROGRAM. Offered by a program with a data set of its own, not by agents, so not among
+ * recipe_feature_names. */
 #define RECIPE_FEATURE_EVALUATE_PROGRAM "evaluate-program"
 #define RECIPE_FEATURE_BUFFERED "buffered" /* tasks that outlive their round */
 #define RECIPE_FEATURE_FIGURES "figures" /* reports with what evaluate.figures asks for */
-#define RECIPE_FEATURE_MAX_EXAMPLES "max-examples" /* a drawn share where a task allows no more */
+#define RECIPE_FEATURE_MAX_EXAMPLES "max-examples" /* draws a share where a task allows no more */
 #define RECIPE_FEATURE_TRAINER_VARIATES \
 	"trainer-variates" /* variates of a job with another trainer */
-/* Who acts on a feature; the trainer, if this build does not know it. */
+/* Who acts on a feature; FEATURE_BY_TRAINER for a name that this build does not know. */
 enum feature_actor { FEATURE_BY_TRAINER, FEATURE_BY_DEVICE, FEATURE_BY_BOTH };
 enum feature_actor recipe_feature_actor(const char *name);
-/* A feature that a device needs for the recipe, sending in `codec`, and does not offer: it would pass over the key in silence. NULL
- * if there is none. */
+/* A feature that the recipe with `codec` needs and the device does not offer (such a device would ignore the key in silence); NULL if there
+ * is none. */
 const char *recipe_feature_missing(const struct recipe *r, const struct codec *codec,
     const char (*offered)[RECIPE_NAME_MAX], size_t count);
-/* Fewest examples of a device that gets a task: data.min_examples, and as many as a piece of its training needs. */
+/* The fewest examples with which a device gets a task: data.min_examples, or more if a piece of its training needs more. */
 uint64_t recipe_min_examples(const struct recipe *r, bool evaluates);
-/* What a person should know who submits such a recipe, though nothing about it is wrong; NULL: nothing. A constant. */
+/* A constant text that warns who submits a valid recipe; NULL: no warning. */
 const char *recipe_warning(const struct recipe *r);
-/* Of one example, at most. Of a program's examples nobody knows: a few, or one for each value. */
+/* The most labels of one example. Of a trainer program's examples, whose labels are not known: a guess that allows one for each value. */
 double recipe_labels_most(const struct recipe *r);
-/* Does it change training examples? */
+/* Does the recipe's data change training examples (augment)? */
 bool recipe_augments(const struct data_spec *d);
 
 #endif

@@ -3,8 +3,8 @@
 #include "recipe.h"
 
 /*
- * The parts of recipe_parse, each in a file of its own. Within wire/ only. Each reads its key of the document `doc`
- * into *out; errors stick in the reader. What they allocate hangs in *out, which recipe_deinit frees.
+ * The parts of recipe_parse, each in a file of its own. Within wire/ only. Each part reads its key of the document `doc`
+ * into *out; errors stick in the reader. Memory that a part allocates belongs to *out; recipe_deinit frees it.
  */
 
 /* Limits of numbers in a recipe; see FORMAT.md. */
@@ -24,20 +24,20 @@
 #define RECIPE_EVALUATE_PROGRAM 300.0
 #define RECIPE_SHARE_MAX 0.999 /* of dropout, validation and momentum: below 1 in f32 as well */
 
-/* For unknown keys of a job document: which one is meant. */
+/* The table of unknown keys that people write into a job document, with the keys that they mean. */
 const struct field_synonym *recipe_synonym_table(void);
 
-/* "data". After the model: a network needs a shape, cross-entropy needs classes. */
+/* Reads "data"; called after the model, for a network needs a shape and cross-entropy needs classes. */
 void recipe_data_read(struct recipe *out, struct field *doc);
-/* "local". After the trainer: the built-in one needs a learning rate. */
+/* Reads "local"; called after the trainer, for the built-in trainer needs a learning rate. */
 void recipe_local_read(struct recipe *out, struct field *doc);
-/* Says that no codec bears the name, and which there are. */
+/* Sets the error that no codec has this name; the message lists all codecs. */
 void recipe_upload_no_codec(struct field *at, const char *key);
-/* "upload". */
+/* Reads "upload". */
 void recipe_upload_read(struct recipe *out, struct field *doc);
-/* What "local.control_variates" cannot stand beside. After all else. */
+/* Sets an error for what "local.control_variates" cannot be combined with; called after all else was read. */
 void recipe_local_check(const struct recipe *r, struct field *doc);
-/* "schedule", of a local or a server optimizer. */
+/* Reads "schedule" of a local or a server optimizer. */
 void recipe_schedule_read(struct schedule_spec *out, struct field *parent);
 
 #endif

@@ -12,14 +12,14 @@ double training_rate(const struct local_spec *local, uint64_t round);
 uint64_t training_step(const struct local_spec *local, uint64_t examples);
 /* Optimizer steps that the job plans for a device that trains on so many examples, at least 1; 0 if only the clock decides. */
 uint64_t training_steps(const struct local_spec *local, uint64_t examples);
-/* Of so many examples, those that a device may work on where it may claim `most` (0: any): all of them, unless the work would take more
- * different ones than that. Which they are: allowance.h. */
+/* How many of its `examples` a device may train on where it may claim `most` (0: any number): all, unless the training would see more than
+ * `most` different ones. allowance.h draws which. */
 uint64_t training_share(const struct local_spec *local, uint64_t examples, uint64_t most);
-/* Are steps of several pieces: batches or parts of one, whose gradients are added up? */
+/* Does a step consist of several pieces (batches, or parts of a batch) whose gradients are added up? */
 bool training_pieces(const struct local_spec *local);
-/* Examples of a whole piece, which is worked through at once: 0 for all that a device has. */
+/* Examples of a whole piece, which is computed at once; 0: all examples that a device has. */
 uint32_t training_piece(const struct local_spec *local);
-/* Examples that so many steps of a device with so many examples work on, each as often as it comes up. */
+/* How many examples so many steps take in on a device with so many examples; an example taken twice counts twice. */
 double training_samples(const struct local_spec *local, uint64_t examples, uint64_t steps);
 
 #endif

@@ -10,7 +10,7 @@
 #define CAPABILITIES_THREADS_MAX 1024
 
 struct capabilities {
-	bool trains, evaluates; /* it does tasks of these kinds */
+	bool trains, evaluates; /* the program does tasks of this kind */
 	message_name layers[MESSAGES_LIST_MAX];
 	size_t layer_count; /* at least 1 */
 	message_name features[MESSAGES_LIST_MAX];

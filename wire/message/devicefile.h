@@ -17,8 +17,8 @@
 enum devicefile_kind {
 	DEVICEFILE_RESIDUAL, /* RVE1: what encoding took from the job's deltas; f32 */
 	DEVICEFILE_VARIATE, /* RVV1: the device's control variate; f32 */
-	DEVICEFILE_LOCAL, /* RVL1: the values of tensors that never leave it; bytes */
-	DEVICEFILE_KEPT, /* RVK1: what a program of the owner's keeps of its own; bytes of a model file */
+	DEVICEFILE_LOCAL, /* RVL1: the values of tensors that never leave the device; bytes */
+	DEVICEFILE_KEPT, /* RVK1: what a trainer program of the owner's keeps between tasks; bytes of a model file */
 };
 
 struct devicefile {
@@ -26,25 +26,25 @@ struct devicefile {
 	uint64_t count;
 	uint64_t round; /* variate, kept */
 	uint8_t job[16], task[16]; /* residual, kept */
-	/* Kept: by which program, and to what it belongs. */
-	uint64_t serial; /* rises with each that a device makes of the job */
+	/* Kept: which program made the file, for which task and model. */
+	uint64_t serial; /* rises with each kept file that the device makes for the job */
 	uint8_t base[32]; /* id of the model that the task began with */
 	uint8_t table[32]; /* hash of that model's tensor table: names, types and shapes */
 	char trainer[DEVICEFILE_NAME_MAX];
-	/* Local: from before it ended with a hash. devicefile_encode pays no heed to it. */
+	/* Local: written by a version whose files had no hash at the end. devicefile_encode ignores this member. */
 	bool unhashed;
 };
 
 /* Bytes of a head, behind which the body lies. A multiple of 8. */
 size_t devicefile_head(enum devicefile_kind kind);
-/* Its word: "residual", "variate", "local", "kept". */
+/* The word of a kind: "residual", "variate", "local", "kept". */
 const char *devicefile_name(enum devicefile_kind kind);
-/* Bytes of a whole file; 0 if there can be none of that size. */
+/* Bytes of a whole file with a body of `count` units; 0 if `count` is too large for any file. */
 uint64_t devicefile_bytes(enum devicefile_kind kind, uint64_t count);
-/* Its head: devicefile_head bytes. The hash goes behind the body. */
+/* Writes the head, devicefile_head bytes. The caller writes the body and, behind it, the hash. */
 void devicefile_encode(const struct devicefile *in, uint8_t *head);
-/* The head of a file of `len` bytes, of which `head` has the first DEVICEFILE_HEAD_MAX, or all. ERR_CORRUPT unless it is of one of the
- * kinds, reserved bytes are zero and the file is as long as it says; whether its hash is right is for the caller to see. */
+/* Reads the head of a file of `len` bytes; `head` has the file's first DEVICEFILE_HEAD_MAX bytes, or all of a shorter file. ERR_CORRUPT
+ * unless the kind is known, reserved bytes are zero and the file is as long as the head says. The caller checks the hash. */
 ERR_MUST_USE enum err devicefile_decode(
     struct devicefile *out, const void *head, uint64_t len, struct why *why);
 

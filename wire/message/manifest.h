@@ -65,7 +65,7 @@ struct manifest {
  * own in the daemon; nor are kinds that are not known. */
 ERR_MUST_USE enum err manifest_decode(
     struct manifest *out, const void *data, size_t len, struct why *why);
-/* TASK_UNKNOWN for one that this version does not know. */
+/* The kind of task that the manifest answers; TASK_UNKNOWN for a kind that this version does not know. */
 enum task_kind manifest_kind(const struct manifest *m);
 /* The first MANIFEST_SIGNED bytes are then to be signed; put the signature into out + MANIFEST_SIGNED. */
 void manifest_encode(uint8_t out[MANIFEST_LEN], const struct manifest *in);

@@ -16,8 +16,8 @@
 struct offer_data {
 	char name[RECIPE_NAME_MAX];
 	uint64_t examples;
-	uint64_t
-	    tokens; /* of a text, of which a job's window makes examples; 0: none, or not said */
+	/* Of a text, which a job's window cuts into examples; 0: no text, or not said. */
+	uint64_t tokens;
 	char (*classes)[RECIPE_NAME_MAX]; /* owned by the offer */
 	size_t class_count;
 };
@@ -31,8 +31,8 @@ struct offer {
 	size_t data_count;
 	message_name trainers[MESSAGES_LIST_MAX];
 	size_t trainer_count;
-	message_name evaluators
-	    [MESSAGES_LIST_MAX]; /* of the trainers, those that do tasks of kind evaluate */
+	/* Those of `trainers` that do tasks of kind evaluate. */
+	message_name evaluators[MESSAGES_LIST_MAX];
 	size_t evaluator_count;
 	message_name codecs[MESSAGES_LIST_MAX];
 	size_t codec_count;
@@ -48,16 +48,17 @@ struct offer {
 	uint64_t wait_s; /* how long the request may be held, 0..50 */
 	uint64_t time_ms; /* the device's clock, Unix ms; 0: not said */
 	bool has_disk_free;
-	uint64_t disk_free_bytes; /* where the device keeps its models and deltas */
-	char unready[32]; /* why its owner gives it no work now, a name; "": ready */
+	uint64_t disk_free_bytes; /* on the disk where the device keeps models and deltas */
+	/* Why the device takes no work now, a word of enum wait_reason or of its owner's; "": ready. */
+	char unready[32];
 	char machine[65]; /* hash that tells machines apart (FORMAT.md); "": not said */
-	bool says_figures; /* if false: not said */
-	/* Bit i: trainers[i], evaluators[i] gives the figures that a job asks for. */
+	bool says_figures; /* false: trainer_figures and evaluator_figures are not said */
+	/* Bit i: trainers[i] or evaluators[i] gives the figures that a job asks for. */
 	uint64_t trainer_figures, evaluator_figures;
-	/* Jobs that it wants no tasks of now, as theirs failed on it. */
+	/* Jobs of which the device wants no tasks now because a task of theirs failed there. */
 	struct offer_resting {
 		uint8_t job[16];
-		uint32_t seconds; /* left of the rest */
+		uint32_t seconds; /* until it wants tasks of the job again */
 	} resting[MESSAGES_LIST_MAX];
 	size_t resting_count;
 };
@@ -67,7 +68,7 @@ ERR_MUST_USE enum err messages_offer_decode(
 void messages_offer_deinit(struct offer *o);
 /* Does the trainer or evaluator of that name give figures? */
 bool messages_offer_gives_figures(const struct offer *o, const char *name);
-/* From now on it does, or does not. */
+/* Notes in the offer whether the trainer or evaluator of that name gives figures. */
 void messages_offer_set_figures(struct offer *o, const char *name, bool gives);
 
 /* A task, or "wait": exactly one is set. */
@@ -82,34 +83,35 @@ struct task {
 	uint64_t round;
 	char model[65];
 	uint64_t model_bytes;
-	char from[65]; /* "", or: of this model the device needs only the difference, */
-	uint64_t from_bytes; /* so many bytes */
+	char from[65]; /* a model that the device holds: the difference to it is enough; "": none */
+	uint64_t from_bytes; /* bytes of that difference */
 	/* The coordinator's state that ends with its control variate; "": all zero. */
 	char state[65];
 	uint64_t state_bytes;
 	uint64_t counted; /* the last round that this device's variate counts in; 0: none */
-	/* Of a recipe with local.target_s: how many steps are wanted. After decoding recipe.local.amount says it too. 0: of other tasks. */
+	/* With local.target_s in the recipe: the steps to train, after decoding also in recipe.local.amount. 0: without target_s. */
 	uint64_t steps;
 	uint64_t seed;
-	/* The most that a device may claim, and so work on: a share is drawn where there are more. 0: not said. */
+	/* The most examples that a device may claim, and so work on: a device with more draws a share. 0: not said. */
 	uint64_t max_examples;
 	double deadline_s; /* seconds left for the report */
-	/* On encoding: the one of upload.codec to use, "" if it names only one. */
+	/* On encoding: the codec of upload.codec to use, "" if upload.codec names only one. */
 	char codec[RECIPE_NAME_MAX];
-	bool renew; /* either: the certificate should be renewed soon, whatever its date */
+	/* With a task or "wait": the certificate should be renewed soon, whatever its date. */
+	bool renew;
 	struct recipe recipe;
 };
-/* On encoding only recipe.text is used. On decoding the recipe is parsed, not strictly. ERR_UNSUPPORTED: a task of a
- * kind that this build does not know, or something beside kind, task, job and round that it cannot read; those four then stand, so
- * that the device can abort the task. */
+/* Encoding uses only recipe.text of the recipe. Decoding parses the recipe, not strictly. ERR_UNSUPPORTED: the task is of a kind that this
+ * build does not know, or has a member other than kind, task, job and round that this build cannot read; these four members are set all the
+ * same, so that the device can abort the task. */
 ERR_MUST_USE enum err messages_task_encode(struct buf *out, const struct task *in);
 ERR_MUST_USE enum err messages_task_decode(
     struct task *out, const char *text, size_t len, struct why *why);
 void messages_task_deinit(struct task *t);
 
 /* The signed report beside a manifest; at most 16 KiB of text, or, without counts, the 8 KiB that every coordinator takes; ERR_LIMIT
- * above. Every key is optional: numbers that are absent are NaN (examples 0), and what is not finite is left out of the text. Decoding gives
- * ERR_INVALID for what cannot be: more right labels than labels, or labels without how many were right. */
+ * above. Every key is optional: numbers that are absent are NaN (examples 0), and what is not finite is left out of the text. Decoding
+ * gives ERR_INVALID for what cannot be: more right labels than labels, or labels without how many were right. */
 #define REPORT_MAX 16384
 #define REPORT_PLAIN_MAX 8192
 struct report_metric {
@@ -119,19 +121,18 @@ struct report_metric {
 /* What a loss and an accuracy are means of: sums over everything that counted. */
 #define REPORT_COUNT_MAX 1e18
 struct report_counted {
-	bool told; /* false: the device does not say */
-	double
-	    loss_count; /* what the mean loss is divided by: examples, or labels by their weights */
-	bool has_labels; /* else it does not say which were right */
+	bool told; /* false: the device does not say, and no other member is set */
+	double loss_count; /* the divisor of the mean loss: examples, or labels by their weights */
+	bool has_labels; /* false: the device does not say how many labels counted and were right */
 	uint64_t labels, right; /* right <= labels, those that counted */
 };
-/* The loss beside it, which a manifest has as 0 where nothing counted: NaN then. */
+/* The mean loss of a report: `loss` as the manifest has it, or NaN if nothing counted (the manifest then has 0). */
 double messages_report_loss(const struct report_counted *t, double loss);
 /* right / labels; NaN if no label counted. */
 double messages_report_accuracy(const struct report_counted *t);
 struct report {
-	struct report_counted
-	    trained; /* of the whole training, an example counted as often as a step took it */
+	/* Over the whole training; an example counts as often as a step took it. */
+	struct report_counted trained;
 	bool has_evaluate;
 	uint64_t eval_examples;
 	double eval_loss; /* NaN if none */
@@ -145,9 +146,9 @@ struct report {
 ERR_MUST_USE enum err messages_report_encode(struct buf *out, const struct report *in);
 ERR_MUST_USE enum err messages_report_decode(
     struct report *out, const char *text, size_t len, struct why *why);
-/* The counts of a report's evaluation that a recipe asks for. *out is NULL if it asks for none, or the report has no evaluation
- * or one that found no number.
- * ERR_INVALID names what is missing, out of range or contradicts the rest; ERR_NOMEM. The caller frees with counts_free. */
+/* Reads the counts that `wanted` asks for from a report's evaluation. *out is NULL if `wanted` is empty, or the report has no evaluation
+ * or one without examples that counted. ERR_INVALID names what is missing, out of range or contradicts the rest; ERR_NOMEM. The caller
+ * frees *out with counts_free. */
 ERR_MUST_USE enum err messages_report_counts(struct counts **out, const struct figure_set *wanted,
     size_t classes, const char *text, size_t len, struct why *why);
 
@@ -163,7 +164,7 @@ struct join_answer {
 	char role[16];
 	char certificate[4096]; /* PEM */
 	char ca[4096]; /* PEM */
-	/* PEM, of the key that signs receipts; "" from a coordinator that does not tell. */
+	/* PEM of the certificate of the key that signs receipts; "" from a coordinator that does not tell. */
 	char signer[4096];
 	int64_t renew_after; /* Unix seconds */
 };
@@ -177,7 +178,7 @@ ERR_MUST_USE enum err messages_joined_decode(
 /* POST /v1/tasks/{task}/abort. */
 struct abort_request {
 	struct abort_cause cause;
-	/* Tail of what the trainer said; encoding makes what is not printable '?'. */
+	/* The end of the trainer's output; encoding replaces what is not printable by '?'. */
 	char log[2048];
 };
 ERR_MUST_USE enum err messages_abort_encode(struct buf *out, const struct abort_request *in);
@@ -204,12 +205,13 @@ struct token_request {
 	uint64_t expires_s; /* from now; 1 second to 10 years */
 	/* "device", "reader", "submitter", "admin"; an access token: "reader", "submitter". */
 	char role[16];
-	char owner[RECIPE_NAME_MAX]; /* of an access token: whose jobs are its; "": its own */
+	/* An access token: the owner of jobs submitted with it; "": the token itself. */
+	char owner[RECIPE_NAME_MAX];
 	struct {
 		char key[RECIPE_NAME_MAX], value[RECIPE_NAME_MAX];
 	} labels[32];
 	size_t label_count;
-	/* Of who joins, at most one of them: the name itself (one use), or what it begins with. */
+	/* The joining device's name (for one use), or how its name must begin; at most one of the two is set. */
 	char name[RECIPE_NAME_MAX], name_prefix[RECIPE_NAME_MAX];
 };
 ERR_MUST_USE enum err messages_token_encode(struct buf *out, const struct token_request *in);
@@ -223,11 +225,12 @@ struct device_change {
 	char name[RECIPE_NAME_MAX]; /* "": stays */
 	struct {
 		char key[RECIPE_NAME_MAX], value[RECIPE_NAME_MAX];
-		bool gone; /* no value: the label goes */
+		bool gone; /* the label is removed; it has no value then */
 	} labels[32];
 	size_t label_count;
 	bool dry_run;
-	char devices[DEVICE_CHANGE_MAX][65]; /* ids in hex; none: that of the request's path */
+	/* Ids in hex; none: the device of the request's path. */
+	char devices[DEVICE_CHANGE_MAX][65];
 	size_t device_count;
 };
 ERR_MUST_USE enum err messages_change_encode(struct buf *out, const struct device_change *in);

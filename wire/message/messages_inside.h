@@ -17,14 +17,14 @@ struct field messages_open(
 struct message {
 	void *out;
 	size_t size;
-	void (*read)(
-	    void *out, struct field *root); /* of what stands in the text; out is all zeros */
+	/* Fills `out`, which is all zeros before, from the text's root. */
+	void (*read)(void *out, struct field *root);
 };
 
-/* Fills `out` from the text; all zeros again after an error. For what owns no memory. */
+/* Fills m->out from the text; after an error m->out is all zeros again. For messages that own no memory. */
 ERR_MUST_USE enum err messages_decode(
     const struct message *m, const char *text, size_t len, struct why *why);
-/* An array of at least so many names, at most MESSAGES_LIST_MAX; their number. */
+/* Reads an array of `least` to MESSAGES_LIST_MAX names into `names`; returns their number. */
 size_t messages_names(message_name *names, struct field *o, const char *key, size_t least);
 
 #endif

@@ -7,8 +7,8 @@
 
 /*
  * One entry of the audit chain: 256 bytes, little-endian, layout in FORMAT.md. An entry commits to a body (JSON text) by
- * its hash and to the entry before by the hash of that one's signed bytes. This file knows the layout only; hashes,
- * signatures and the order of entries are checked by who reads a chain.
+ * its hash, and to the entry before by the hash of that entry's signed bytes. This file knows the layout only; whoever reads a
+ * chain checks hashes, signatures and the order of entries.
  */
 #define RECORD_LEN 256
 #define RECORD_SIGNED 192 /* the signature covers SHA-256 of the first 192 bytes */

@@ -5,7 +5,7 @@
 /* An entry of the audit chain and its details as JSON: in answers of the coordinator, and details as lines of a file
  * (FORMAT.md, "Audit entries"). */
 
-/* One detail: which entry, its index in the body's list, and what the body's hash there is made from. */
+/* One detail of an entry: the entry's number, the detail's index in the body's list of hashes, and the bytes that the hash there covers. */
 struct record_detail {
 	uint64_t seq, place;
 	uint8_t salt[RECORD_SALT];
@@ -18,9 +18,11 @@ struct json *record_json_detail(const struct record_detail *d);
 ERR_MUST_USE enum err record_json_detail_read(
     struct record_detail *out, const struct json *v, struct why *why);
 
-/* link: RECORD_LEN good bytes; body: its text, zero-terminated; details: an array of the above, taken over, or NULL. */
+/* link: RECORD_LEN bytes of a valid entry; body: the body's text, zero-terminated; details: an array of record_json_detail, which the
+ * result takes over, or NULL. */
 struct json *record_json_entry(const uint8_t *link, const char *body, struct json *details);
-/* *body and *details (NULL if there are none) live as long as v. ERR_INVALID; the link is not looked into. */
+/* Takes an entry's JSON apart. *body and *details (NULL if there are none) live as long as v. ERR_INVALID; the bytes of `link` are not
+ * checked. */
 ERR_MUST_USE enum err record_json_entry_read(const struct json *v, uint8_t link[RECORD_LEN],
     const char **body, const struct json **details, struct why *why);
 

@@ -8,7 +8,7 @@
 
 /*
  * The head of a file in the coordinator's spool: 512 bytes, layout in FORMAT.md. The delta's body (leaves, then payload) follows
- * it, so a file can be checked with nothing but itself. Making and checking `tag` is the daemon's business.
+ * the head, so that a file can be checked alone. The daemon makes and checks `tag`.
  */
 #define SPOOLFILE_HEAD 512
 #define SPOOLFILE_TAGGED 480 /* the tag covers the bytes before it */

@@ -16,11 +16,11 @@ struct vectors {
 struct vectors vectors_of(const struct manifest *m);
 /* How the vector number `which`, 0 or 1, is encoded. */
 struct codec_params vectors_params(const struct vectors *v, unsigned which);
-/* Bytes of a payload whose first vector has so many; UINT64_MAX if that is no number. */
+/* Bytes of a payload whose first vector has `one` bytes; UINT64_MAX on overflow. */
 uint64_t vectors_times(uint64_t one, bool second);
-/* The payload's bytes, or the most they may be; UINT64_MAX if that is no number. */
+/* Bytes of the whole payload, or the most bytes if the codec has no fixed size; UINT64_MAX on overflow. */
 uint64_t vectors_bytes(const struct vectors *v);
-/* As codec.check over the whole payload: sum_squares is of the first vector alone. */
+/* As codec.check over the whole payload; sum_squares counts the first vector alone. */
 ERR_MUST_USE enum err vectors_check(const struct vectors *v, uint64_t at, const void *data,
     size_t len, double *sum_squares, uint8_t carry[64]);
 /* As codec_read, of the vector number `which`; the source is the whole payload. */

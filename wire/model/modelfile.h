@@ -12,7 +12,7 @@ struct buf;
  */
 #define MODELFILE_HEADER_MAX (1u << 20)
 #define MODELFILE_PREFIX 8
-/* Of a header: as many as the largest table needs, and metadata. Reading each takes some 100 bytes, and several may be read at a time. */
+/* The most JSON values of a header: enough for the largest table and metadata. A value takes some 100 bytes of memory while it is read. */
 #define MODELFILE_VALUES_MAX (1u << 16)
 
 struct modelfile_meta {
@@ -35,7 +35,8 @@ ERR_MUST_USE enum err modelfile_parse(struct tensor_table *table, struct modelfi
 ERR_MUST_USE enum err modelfile_header(
     struct buf *out, const struct tensor_table *table, const struct modelfile_meta *meta);
 
-/* Copies the tensors of a data section into one of other order; tensor_table_fits said that both have the same. */
+/* Copies the tensors of data section `from` (table `have`) to data section `to` (table `want`), which has another order. tensor_table_fits
+ * must have accepted the two tables. */
 void modelfile_arrange(
     void *to, const struct tensor_table *want, const void *from, const struct tensor_table *have);
 

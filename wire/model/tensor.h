@@ -17,7 +17,7 @@
 #define TENSOR_DIMS_MAX 8
 #define TENSOR_COUNT_MAX 4096
 #define TENSOR_MATCH_MAX (1u << 24)
-/* Of a data section. Where addresses are short it is so small that the lengths of sixteen such vectors fit size_t. */
+/* The most bytes of a data section. Where size_t is short the limit is so low that the lengths of sixteen such sections together fit. */
 #define TENSOR_BYTES_MAX \
 	(SIZE_MAX / 16 < (uint64_t)1 << 48 ? (uint64_t)(SIZE_MAX / 16 + 1) : (uint64_t)1 << 48)
 
@@ -64,8 +64,8 @@ struct tensor_table {
 	uint64_t bytes; /* of the data section */
 };
 
-/* A role for every tensor whose name matches pattern: '*' matches any run of characters. First match wins;
- * no match means TRAIN for F32 and FROZEN for all else. */
+/* Gives a role to every tensor whose name matches the pattern; '*' matches any run of characters. The first rule that matches wins;
+ * a tensor that no rule matches is TRAIN if F32, else FROZEN. */
 struct tensor_rule {
 	char pattern[TENSOR_NAME_MAX];
 	enum tensor_role role;
@@ -80,17 +80,18 @@ const char *tensor_role_name(enum tensor_role role);
  * that is empty, holds control characters or is "__metadata__"; ERR_LIMIT for a name, dims or a size past the limits. */
 ERR_MUST_USE enum err tensor_init(struct tensor *out, const char *name, enum tensor_dtype dtype,
     const uint64_t *shape, unsigned dims, struct why *why);
-/* Bytes it takes in the data section; at most TENSOR_BYTES_MAX. */
+/* Bytes that the tensor takes in the data section; at most TENSOR_BYTES_MAX. */
 uint64_t tensor_bytes(const struct tensor *t);
 
 /* Appends an F32 tensor behind the last one, with role TRAIN. ERR_EXISTS for a name used twice,
  * ERR_LIMIT past TENSOR_COUNT_MAX or on overflow. */
 ERR_MUST_USE enum err tensor_table_add(struct tensor_table *t, const char *name,
     const uint64_t *shape, unsigned dims, struct why *why);
-/* What matching may cost for a new job: bytes of all patterns, 1 for a whole name, times bytes of all names. ERR_LIMIT above TENSOR_MATCH_MAX. */
+/* Bounds the cost of matching for a new job: bytes of all patterns (a pattern without '*' counts as 1) times bytes of all names. ERR_LIMIT
+ * above TENSOR_MATCH_MAX. */
 ERR_MUST_USE enum err tensor_table_bound(const struct tensor_table *t,
     const struct tensor_rule *rules, size_t rule_count, struct why *why);
-/* By the rules alone. */
+/* The role that the rules give the tensor, whatever t->role says. */
 enum tensor_role tensor_role_of(
     const struct tensor *t, const struct tensor_rule *rules, size_t rule_count);
 /* Sets roles and from them `in_delta`, `first` and `elements`. ERR_INVALID if a TRAIN or AVERAGE tensor is not F32;
@@ -103,26 +104,29 @@ const struct tensor_rule *tensor_table_unused(
 const struct tensor *tensor_table_find(const struct tensor_table *t, const char *name);
 /* Same name, type and shape? */
 bool tensor_same(const struct tensor *a, const struct tensor *b);
-/* Has `have` the tensors of `want`, in any order? ERR_INVALID names the first that is missing, of another shape or type, or too much. */
+/* Has `have` exactly the tensors of `want`, in any order? ERR_INVALID names the first that is missing, has another shape or type, or is in
+ * `have` alone. */
 ERR_MUST_USE enum err tensor_table_fits(
     const struct tensor_table *want, const struct tensor_table *have, struct why *why);
-/* What wrappers of PyTorch put before the names of a state_dict; NULL-terminated. */
+/* The prefixes that PyTorch's wrappers put before the names of a state_dict; NULL-terminated. */
 const char *const *tensor_wrappers(void);
-/* Is every number of this F32 tensor finite? data: the section that it lies in. Reads it from front to back. */
+/* Is every number of this F32 tensor finite? data: the data section. Reads the tensor from front to back. */
 bool tensor_is_finite(const struct tensor *t, const void *data);
-/* Refuses it as the first weights of what trains or is averaged: ERR_INVALID names it. Of another type, or whose role carries it
- * unchanged: ERR_OK. */
+/* Checks a tensor of a job's first model: ERR_INVALID names an F32 tensor that is trained or averaged and not finite. ERR_OK for other
+ * types and for roles that carry the tensor unchanged. */
 ERR_MUST_USE enum err tensor_check_finite(
     const struct tensor *t, enum tensor_role role, const void *data, struct why *why);
 /* Same names, types, shapes and order? */
 bool tensor_table_same(const struct tensor_table *a, const struct tensor_table *b);
-/* What a tensor has of a part of the delta vector: count elements from `first` of the vector on, at byte `at` of the data. */
+/* The part of a range of the delta vector that lies in one tensor: `count` elements from element `first` of the vector on, which begin at
+ * byte `at` of the data section. */
 struct tensor_piece {
 	const struct tensor *tensor;
 	uint64_t first, at;
 	size_t count;
 };
-/* The next piece of [first, first + count) from tensor *i on, in ascending order; false if there is none. *i begins with 0. */
+/* Finds the next piece of elements [first, first + count), in ascending order; false if there is none. *i, which the caller sets to 0
+ * before the first call, is where the search goes on. */
 bool tensor_table_piece(const struct tensor_table *t, size_t *i, uint64_t first, size_t count,
     struct tensor_piece *out);
 ERR_MUST_USE enum err tensor_table_copy(struct tensor_table *out, const struct tensor_table *in);

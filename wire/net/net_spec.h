@@ -48,7 +48,7 @@ enum layer_type {
 	LAYER_HARDSWISH,
 	LAYER_GROUPNORM,
 	LAYER_LAYERNORM, /* over the last dimension */
-	LAYER_RMSNORM, /* likewise */
+	LAYER_RMSNORM, /* over the last dimension */
 	LAYER_BATCHNORM, /* of channels */
 	LAYER_EMBEDDING, /* whole numbers to rows */
 	LAYER_POSITIONS, /* adds a trained row for each step of a sequence */
@@ -66,13 +66,13 @@ enum layer_type {
 	LAYER_TYPES
 };
 
-/* Uniform: He sqrt(6/fan_in), Glorot sqrt(6/(fan_in+fan_out)); biases zero. Torch: 1/sqrt(fan_in), biases too. Normal: mean 0 and
- * layer_spec.deviation, the sum of twelve uniform numbers. */
+/* How first weights are drawn. Uniform with bound sqrt(6/fan_in) (He) or sqrt(6/(fan_in+fan_out)) (Glorot), biases zero; uniform with bound
+ * 1/sqrt(fan_in), biases too (Torch). Normal: mean 0, deviation layer_spec.deviation, from the sum of twelve uniform numbers. */
 enum layer_init { INIT_HE, INIT_GLOROT, INIT_ZERO, INIT_TORCH, INIT_NORMAL };
 
 enum layer_rotation {
 	ROTATION_NONE,
-	ROTATION_ROTARY /* halves of a head's vector turned by place */
+	ROTATION_ROTARY /* rotary position embedding; pairs are the two halves of a head's vector */
 };
 
 /* What pool_steps makes of the rows of a sequence. */
@@ -93,14 +93,15 @@ struct layer_spec {
 	uint32_t stack; /* lstm, gru: layers on top of each other */
 	uint32_t heads; /* attention */
 	uint32_t dim; /* concat: 1 is the first after the batch */
-	/* linear: 1 + the index of the earlier layer whose weight it uses; 0: it has its own. */
+	/* linear: 1 + the index of the earlier layer whose weight this layer uses; 0: the layer has a weight of its own. */
 	uint32_t tied;
-	/* linear: of the product of two matrices, times alpha / rank, that is added to its own; 0: there is none. */
+	/* linear: rank of the product of two matrices that is added to the weight, times alpha / rank (LoRA); 0: no such product. */
 	uint32_t rank;
-	float alpha; /* also: of elu; of leaky_relu the slope below 0; what scale multiplies by */
+	/* linear: see rank; elu: alpha; leaky_relu: the slope below 0; scale: the factor. */
+	float alpha;
 	bool bias; /* of norms: trained scale and shift */
 	bool last; /* lstm, gru: only the output of the last step */
-	bool causal; /* attention: a step sees itself and what was before it */
+	bool causal; /* attention: a step sees itself and earlier steps only */
 	bool tanh_form; /* gelu: the approximation by tanh */
 	enum layer_rotation rotation;
 	enum layer_pool pool; /* pool_steps */
@@ -119,7 +120,8 @@ enum loss_type {
 
 /* How products are made. */
 enum net_arithmetic {
-	ARITHMETIC_DEFAULT, /* exact in networks with a layer that version 402de29 lacks; in the others as it did: large ones by OpenBLAS */
+	/* Exact in a network with a layer that version 402de29 lacks; in others as in that version: large products by OpenBLAS. */
+	ARITHMETIC_DEFAULT,
 	ARITHMETIC_EXACT, /* the same bits on every CPU */
 	ARITHMETIC_FAST, /* whatever is quickest: OpenBLAS, fused multiply-add */
 };
@@ -127,11 +129,12 @@ enum net_arithmetic {
 struct net_spec {
 	uint32_t input
 	    [3]; /* channels, height, width; {n, 1, 1} of n features, {a, 1, b} of two dimensions */
-	unsigned input_dims; /* 1 to 3, as given by data.shape; 0 if it was not */
+	/* 1 to 3, the number of dimensions of data.shape; 0 without data.shape. */
+	unsigned input_dims;
 	struct layer_spec *layers;
 	size_t layer_count; /* 0: the model is given by init only and needs an external trainer */
 	enum loss_type loss;
-	bool target_input; /* what the loss compares with is the input */
+	bool target_input; /* the loss compares the output with the input */
 	bool ignores; /* cross-entropy: labels that are `ignored` do not count */
 	int32_t ignored;
 	float smoothing; /* cross-entropy: share of a label spread over all classes */
@@ -140,17 +143,16 @@ struct net_spec {
 	enum net_arithmetic arithmetic;
 };
 
-/* Reads "layers" and what belongs to the loss from an object; errors stick in the reader. What *out then owns goes with
- * net_spec_deinit. */
+/* Reads "layers" and the keys of the loss from an object; errors stick in the reader. net_spec_deinit frees what *out owns. */
 void net_spec_read(struct net_spec *out, struct field *model);
 void net_spec_deinit(struct net_spec *s);
-/* Does a layer use another's weight, or have narrow ones beside its own? */
+/* Does a layer use another layer's weight (layer_spec.tied), or add a low-rank product to its own (layer_spec.rank)? */
 bool net_spec_adapted(const struct net_spec *s);
-/* Does it say more than version 402de29 understands, beyond that and names of layers? */
+/* Has the network a setting that version 402de29 does not understand, other than layer types, `tied` and `rank`? */
 bool net_spec_widened(const struct net_spec *s);
-/* Are weights of an attention dropped? */
+/* Has an attention layer dropout of its weights? */
 bool net_spec_drops_weights(const struct net_spec *s);
-/* Is one of its layers of those that version 402de29 lacks? */
+/* Has the network a layer, or an input of two dimensions, that version 402de29 does not know? */
 bool net_spec_modern(const struct net_spec *s);
 bool net_spec_has(const struct net_spec *s, enum layer_type type);
 const char *net_spec_type_name(enum layer_type type);

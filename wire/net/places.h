@@ -3,12 +3,12 @@
 #include "net_spec.h"
 
 /*
- * How many values of a channel one example has where a layer reads it. A batch norm with one alone has no variance over a pass of a single
- * example: PyTorch refuses to train so. The shapes are those of model/layers, of which only what tells the number is followed.
+ * How many values of each channel one example has at a layer's input. A batch norm that reads one value of each channel has no variance in
+ * a batch of one example, and PyTorch refuses to train on such a batch. Shapes are computed as in model/layers, as far as the number needs.
  */
 
-/* The first layer of type batchnorm that has one value for each channel of an example; NULL: there is none. A network that model/ refuses
- * may have any answer. */
+/* The first batchnorm layer that reads one value of each channel of an example; NULL: there is none. Any answer for a network that model/
+ * refuses. */
 const struct layer_spec *net_places_single(const struct net_spec *s);
 
 #endif

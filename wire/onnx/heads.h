@@ -2,8 +2,8 @@
 #define HEADS_H
 #include "nodes.h"
 
-/* Multi-head self-attention by matrix products; what a step may not see is masked, rotary places are constants. Writes the layer on its
- * way. Within wire/onnx. */
+/* Writes the current layer (nodes.at), multi-head self-attention, as matrix products; steps that a step may not see are masked, rotary
+ * angles are constants. Within wire/onnx. */
 void heads_write(struct nodes *g);
 
 #endif

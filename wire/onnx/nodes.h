@@ -6,11 +6,11 @@
 #include "tensor.h"
 
 /*
- * The graph on its way: values, the nodes that make them, constants. One layer is written at a time, by the functions of the other files,
- * which say with nodes_add what stands for it; the node whose `what` is NULL makes the layer's output. Within wire/onnx.
+ * The ONNX graph while it is written: values, the nodes that make them, constants. One layer is written at a time, by the functions of the
+ * other files, which add its nodes with nodes_add; the node whose `what` is NULL makes the layer's output. Within wire/onnx.
  *
  * Values are plain structs. A value that is neither a tensor of the model, `input` nor `output` is called /WHAT/LAYER: no layer's name
- * holds a slash. The first error sticks in `err` and `why`; after it calls do nothing of use, and values that they give name nothing.
+ * holds a slash. The first error sticks in `err` and `why`; later calls do nothing of use, and the values that they return name nothing.
  */
 
 /* Room for "/", a word, "/", a layer's name, a number. */
@@ -19,7 +19,7 @@
 #define NODES_ATTRIBUTES_MAX 5
 #define NODES_INTS_MAX 8
 
-/* The names of constants that are no layer's. */
+/* The names of constants that belong to no layer. */
 #define NODES_MEAN "/normalise/mean"
 #define NODES_STD "/normalise/std"
 #define NODES_TO_PLANES "/planes/shape"
@@ -50,46 +50,48 @@ struct nodes_attribute {
 
 struct nodes_node {
 	const char *op;
-	const char *what; /* of the output's name; NULL: it is the layer's own */
-	bool second; /* the node's first output goes nowhere, the second is this one */
+	/* The word WHAT of the output's name; NULL: the output is the layer's output. */
+	const char *what;
+	bool second; /* the output is the node's second one; its first is not used */
 	const struct nodes_value *inputs[NODES_INPUTS_MAX];
 	size_t input_count;
 	struct nodes_attribute attributes[NODES_ATTRIBUTES_MAX]; /* by name, ascending */
 	size_t attribute_count;
-	/* Of the output; 0: as the first input. */
+	/* Rank and rows of the output; rank 0: both as of the first input. */
 	enum nodes_rank rank;
 	uint64_t rows;
 };
 
 struct nodes {
 	struct protobuf to; /* the file */
-	struct protobuf constants; /* what goes behind the nodes, as fields of the graph */
+	struct protobuf constants; /* the graph's constants, which go behind the nodes */
 	const struct onnx_model *m;
-	size_t at; /* the layer that is written */
-	struct nodes_shape shapes[RECIPE_LAYERS_MAX]; /* of the outputs of those before */
-	bool reshapes; /* the constant that nodes_input shapes by is there */
+	size_t at; /* the current layer */
+	struct nodes_shape shapes[RECIPE_LAYERS_MAX]; /* of the outputs of layers before `at` */
+	bool reshapes; /* the constant NODES_TO_PLANES is there */
 	bool used[TENSOR_COUNT_MAX]; /* tensors of the model that nodes read as they are */
 	enum err err;
 	struct why *why;
 };
 
 const struct layer_spec *nodes_layer(const struct nodes *g);
-/* Of its input i. */
+/* The shape of the current layer's input i. */
 struct nodes_shape nodes_shape(const struct nodes *g, size_t i);
-/* The rank that suits all inputs of the layer: flat if one is. */
+/* The rank that suits all inputs of the current layer: RANK_FLAT if one input is flat. */
 enum nodes_rank nodes_rank(const struct nodes *g);
-/* Input i of the layer with that rank; a node goes between where it has another. Rows become planes of height 1. */
+/* Input i of the current layer with rank `rank`; a node is added where the input has another rank. Rows become planes of height 1. */
 struct nodes_value nodes_input(struct nodes *g, size_t i, enum nodes_rank rank);
 /* Is the network's input whole numbers, as embeddings alone read them? */
 bool nodes_tokens(const struct nodes *g);
-/* The network's input, behind its normalisation, for which it writes the nodes. */
+/* Writes the nodes that normalise the network's input. */
 void nodes_normalise(struct nodes *g);
 
-/* A tensor of the layer, as the model has it; ERR_NOTFOUND. */
+/* The current layer's tensor "LAYER.suffix" as a value, unchanged; ERR_NOTFOUND. */
 struct nodes_value nodes_tensor(struct nodes *g, const char *suffix);
-/* The same for those who read its elements. ERR_NOTFOUND, or ERR_INVALID if its first dimension has not that length, and NULL. */
+/* The current layer's tensor "LAYER.suffix", to read its elements. NULL with ERR_NOTFOUND, or ERR_INVALID if its first dimension is not
+ * `length`. */
 const struct tensor *nodes_find(struct nodes *g, const char *suffix, uint64_t length);
-/* How long it is in its first dimension; 0 if it is missing. */
+/* The first dimension of the current layer's tensor "LAYER.suffix"; 0 if there is none. */
 uint64_t nodes_length(struct nodes *g, const char *suffix);
 const float *nodes_elements(const struct nodes *g, const struct tensor *t);
 
@@ -99,30 +101,30 @@ struct nodes_value nodes_index(struct nodes *g, const char *what, int64_t v);
 struct nodes_value nodes_float(struct nodes *g, const char *what, float v);
 struct nodes_value nodes_floats(
     struct nodes *g, const char *what, const float *v, const uint64_t *shape, unsigned dims);
-/* `n` times the same. */
+/* A constant of `n` times v. */
 struct nodes_value nodes_fill(struct nodes *g, const char *what, float v, uint64_t n);
 
 struct nodes_attribute nodes_int(const char *name, int64_t v);
 struct nodes_value nodes_add(struct nodes *g, const struct nodes_node *n);
-/* Of one or two inputs and no attributes. */
+/* nodes_add for a node of one or two inputs and no attributes. */
 struct nodes_value nodes_one(
     struct nodes *g, const char *op, const char *what, const struct nodes_value *x);
 struct nodes_value nodes_two(struct nodes *g, const char *op, const char *what,
     const struct nodes_value *a, const struct nodes_value *b);
-/* With a number for the second: the constant is called /WHAT.by/LAYER. what: not NULL. */
+/* nodes_two with the number `by`, a constant called /WHAT.by/LAYER, as the second input. what: not NULL. */
 struct nodes_value nodes_by(
     struct nodes *g, const char *op, const char *what, const struct nodes_value *x, float by);
-/* Axes in another order, as many as x has. */
+/* x with its n axes in the order `axes` (Transpose). */
 struct nodes_value nodes_turn(
     struct nodes *g, const char *what, const struct nodes_value *x, const int64_t *axes, size_t n);
-/* What takes a shape or axes as a constant, /WHAT.by/LAYER: Reshape, Unsqueeze, Squeeze. */
+/* An operator that takes a shape or axes as a constant, which is called /WHAT.by/LAYER: Reshape, Unsqueeze, Squeeze. */
 struct nodes_value nodes_reshape(struct nodes *g, const char *op, const char *what,
     const struct nodes_value *x, const int64_t *v, size_t n, enum nodes_rank rank);
 /* x times the transposed weight, with its bias (NULL: none): of rows. */
 struct nodes_value nodes_project(struct nodes *g, const char *what, const struct nodes_value *x,
     const char *weight, const char *bias);
 
-/* Behind the nodes: the model's tensors that they read, the normalisation, the constants. */
+/* Writes what goes behind the nodes: the model's tensors that the nodes read, the normalisation, the constants. */
 void nodes_initializers(struct nodes *g);
 struct nodes_shape nodes_input_shape(const struct net_spec *net);
 

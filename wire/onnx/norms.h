@@ -2,7 +2,7 @@
 #define NORMS_H
 #include "nodes.h"
 
-/* Layers that normalise: each writes the layer on its way. Opset 13 has no operator for groups and rows. Within wire/onnx. */
+/* Each writes the current layer (nodes.at), one that normalises. Opset 13 has no operator for groups and rows. Within wire/onnx. */
 void norms_batch(struct nodes *g);
 void norms_groups(struct nodes *g);
 void norms_layer(struct nodes *g);

@@ -2,7 +2,7 @@
 #define PLAIN_H
 #include "nodes.h"
 
-/* Layers for which one node stands, or two: each writes the layer on its way. Within wire/onnx. */
+/* Each writes the current layer (nodes.at) as one node or two. Within wire/onnx. */
 void plain_linear(struct nodes *g);
 void plain_conv(struct nodes *g); /* conv2d and conv1d */
 void plain_pool(struct nodes *g); /* maxpool2d and avgpool2d */

@@ -2,7 +2,7 @@
 #define POINTWISE_H
 #include "nodes.h"
 
-/* Layers that work element by element, dropout among them: each writes the layer on its way. Within wire/onnx. */
+/* Each writes the current layer (nodes.at), one that works element by element. Within wire/onnx. */
 void pointwise_relu(struct nodes *g);
 void pointwise_relu6(struct nodes *g);
 void pointwise_sigmoid(struct nodes *g);
@@ -13,6 +13,6 @@ void pointwise_hardswish(struct nodes *g);
 void pointwise_leaky_relu(struct nodes *g);
 void pointwise_elu(struct nodes *g);
 void pointwise_scale(struct nodes *g);
-void pointwise_dropout(struct nodes *g); /* which is for training */
+void pointwise_dropout(struct nodes *g); /* passes its input on */
 
 #endif

@@ -5,10 +5,10 @@
 #include "buf.h"
 
 /*
- * Messages of Protocol Buffers, written (protobuf.dev/programming-guides/encoding): lengths and whole numbers as varints in their
- * shortest form. Who writes fields by ascending number gets the bytes that other encoders make. Within wire/onnx.
+ * Writes messages of Protocol Buffers (protobuf.dev/programming-guides/encoding): lengths and whole numbers as varints in their
+ * shortest form. Fields written by ascending number give the same bytes as other encoders. Within wire/onnx.
  *
- * The first error sticks, ERR_LIMIT past the buffer's maximum or ERR_NOMEM; after it calls do nothing.
+ * The first error sticks (ERR_LIMIT past the buffer's maximum, or ERR_NOMEM); later calls do nothing.
  */
 struct protobuf {
 	struct buf *out;
@@ -20,9 +20,9 @@ void protobuf_i64(struct protobuf *p, uint32_t field, int64_t v);
 void protobuf_f32(struct protobuf *p, uint32_t field, float v);
 void protobuf_bytes(struct protobuf *p, uint32_t field, const void *data, size_t len);
 void protobuf_string(struct protobuf *p, uint32_t field, const char *text);
-/* Fields that are bytes already. */
+/* Appends fields that are encoded already. */
 void protobuf_raw(struct protobuf *p, const void *data, size_t len);
-/* A message within: what is written until protobuf_close, which takes what protobuf_open gave. */
+/* Begins and ends a message as a field of the outer one: what is written between the two calls. `at` is what protobuf_open returned. */
 size_t protobuf_open(struct protobuf *p, uint32_t field);
 void protobuf_close(struct protobuf *p, size_t at);
 

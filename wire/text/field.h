@@ -25,9 +25,9 @@
 #define FIELD_MUST_DOUBLE ((double)NAN)
 #define FIELD_MUST_CHOICE (-1)
 
-/* A key that people write who know it from elsewhere, and the path of the one that is meant. Of several with the same word, the one
- * whose key is known where the word stands goes before the first. */
-#define FIELD_ELSEWHERE "@" /* before the name of another file's place, in which the key belongs */
+/* A key that people write because they know it from another program, and the path of the key that they mean. Of several entries with the
+ * same word the one whose key is known at that place wins, else the first. */
+#define FIELD_ELSEWHERE "@" /* begins `meant` if the key belongs into another file */
 struct field_synonym {
 	const char *written, *meant; /* NULL ends a table */
 };
@@ -52,12 +52,12 @@ struct field {
 enum field_text {
 	FIELD_NAME, /* one or more of A-Z a-z 0-9 _ . - */
 	FIELD_LINE, /* printable UTF-8: no control characters, none that reorder text */
-	FIELD_TEXT, /* likewise, with newlines and tabs */
+	FIELD_TEXT, /* as FIELD_LINE, with newlines and tabs */
 	FIELD_SHOWN, /* a line to show: cut to fit, what is not printable becomes '?' */
-	FIELD_SHOWN_TEXT, /* likewise, with newlines and tabs */
+	FIELD_SHOWN_TEXT, /* as FIELD_SHOWN, with newlines and tabs */
 };
 
-/* Copies text of the two last kinds: never fails. */
+/* Copies text as FIELD_SHOWN or FIELD_SHOWN_TEXT; never fails. */
 void field_show(char *out, size_t room, const char *text, enum field_text kind);
 
 /* The root of a document; an error unless it is an object. */

@@ -49,14 +49,14 @@ struct json *json_array(void);
 struct json *json_new_string(const char *text);
 struct json *json_new_double(double v);
 struct json *json_new_u64(uint64_t v); /* above JSON_INT_MAX: the nearest double */
-struct json *json_new_printed(const char
-	*text); /* JSON as json_print makes it: it is printed as it stands, and has no kind */
+struct json *json_new_printed(const char *
+	text); /* text: JSON as json_print makes it; the value is printed as it stands, and has no kind */
 void json_add(struct json *object, const char *key, struct json *child);
 void json_add_string(struct json *object, const char *key, const char *text);
 void json_add_u64(struct json *object, const char *key, uint64_t v);
 void json_add_double(
     struct json *object, const char *key, double v); /* NaN and infinity become null */
-/* To the microsecond: a time, or how long. */
+/* Adds a time or a duration in seconds, rounded to the microsecond. */
 void json_add_seconds(struct json *object, const char *key, double v);
 void json_add_bool(struct json *object, const char *key, bool v);
 void json_add_null(struct json *object, const char *key);

@@ -6,7 +6,7 @@
  * HTTP status and title. The words stay; what they mean stands in wire/FORMAT.md, "Problem types".
  */
 enum problem_type {
-	PROBLEM_NONE, /* nothing is wrong; or the peer says nothing of the kind */
+	PROBLEM_NONE, /* nothing is wrong, or the peer gave no problem type */
 	PROBLEM_BAD_REQUEST,
 	PROBLEM_BAD_MANIFEST,
 	PROBLEM_BAD_REPORT,
@@ -72,12 +72,12 @@ enum problem_type {
 	PROBLEM_UNKNOWN, /* a word that this version does not know: a newer coordinator's, to be shown as it came */
 };
 
-/* "" of the first and the last. */
+/* The word of a type; "" for PROBLEM_NONE and PROBLEM_UNKNOWN. */
 const char *problem_word(enum problem_type t);
-/* 500 of the first and the last. */
+/* The HTTP status of a type; 500 for PROBLEM_NONE and PROBLEM_UNKNOWN. */
 unsigned problem_status(enum problem_type t);
 const char *problem_title(enum problem_type t);
-/* Of a problem's whole type; PROBLEM_NONE for "" and "about:blank". */
+/* The problem_type of a whole `type` ("urn:rivulet:error:WORD"); PROBLEM_NONE for "" and "about:blank". */
 enum problem_type problem_find(const char *type);
 
 #endif

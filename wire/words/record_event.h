@@ -20,7 +20,7 @@ enum record_event {
 	RECORD_DEVICE_ERASED,
 	RECORD_JOB_SUBMITTED,
 	RECORD_JOB_STATE,
-	RECORD_JOB_SET, /* what is overridden of its document */
+	RECORD_JOB_SET, /* overrides of a job's document changed */
 	RECORD_JOB_DELETED,
 	RECORD_MODEL_DELETED,
 	RECORD_MODEL_EVALUATED, /* by a program of a named evaluator, before its round ends */
@@ -33,7 +33,7 @@ enum record_event {
 	RECORD_EVENTS, /* how many there are */
 };
 
-/* "" of RECORD_UNKNOWN. */
+/* The word of an event; "" for RECORD_UNKNOWN. */
 const char *record_event_name(enum record_event v);
 enum record_event record_event_find(const char *name);
 

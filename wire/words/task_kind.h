@@ -8,10 +8,10 @@
 enum task_kind {
 	TASK_TRAIN = 0, /* ends with a delta */
 	TASK_EVALUATE = 1, /* measure the model; ends with a report alone */
-	TASK_UNKNOWN, /* one that this version does not know: a newer coordinator's */
+	TASK_UNKNOWN, /* a kind that this version does not know: a newer coordinator's */
 };
 
-/* "" of the last. */
+/* The word of a kind; "" for TASK_UNKNOWN. */
 const char *task_kind_name(enum task_kind k);
 enum task_kind task_kind_find(const char *name);
 

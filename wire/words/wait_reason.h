@@ -3,8 +3,8 @@
 #include <stdbool.h>
 
 /*
- * Why a device gets no task. What is wrong with the coordinator itself stands at the end of the list, and is also why it is not ready
- * (docs/api.md). A person reads what to do in docs/operators.md.
+ * Why a device gets no task. Faults of the coordinator itself stand at the end of the list, and are also why the coordinator is not ready
+ * (docs/api.md). docs/operators.md tells people what to do.
  */
 enum wait_reason {
 	WAIT_NONE, /* there is a task; the coordinator is ready */
@@ -20,13 +20,13 @@ enum wait_reason {
 	WAIT_ABORTED,
 	WAIT_JOB_FULL,
 	WAIT_OLD_AGENT,
-	WAIT_OUT_OF_MEMORY, /* it said so of this job, and offers what it offered then */
-	WAIT_TOO_MANY_EXAMPLES, /* more than the job lets it claim, and an agent that draws no share of them */
-	WAIT_NO_FIGURES, /* its trainer does not give what evaluate.figures asks for */
-	WAIT_RESTING, /* it said so of this job: a task of it failed there lately */
+	WAIT_OUT_OF_MEMORY, /* the device aborted this job's task for lack of memory, and its offer has not changed since */
+	WAIT_TOO_MANY_EXAMPLES, /* the device has more than the job lets it claim, and an agent too old to draw a share */
+	WAIT_NO_FIGURES, /* the device's trainer does not give what evaluate.figures asks for */
+	WAIT_RESTING, /* the device wants no task of this job for now, because one failed there lately */
 	WAIT_BUSY,
 	WAIT_RESTARTING,
-	/* Of the device's owner (docs/devices.md, When the device works): the device says so itself. */
+	/* The device's owner does not let it work now (docs/devices.md, When the device works); the device says so itself. */
 	WAIT_ON_BATTERY,
 	WAIT_BATTERY_LOW,
 	WAIT_HOT,
@@ -47,11 +47,11 @@ enum wait_reason {
 	WAIT_UNKNOWN, /* a word that this version does not know: a newer coordinator's, to be shown as it came */
 };
 
-/* "" of the first and the last. */
+/* The word of a reason; "" for WAIT_NONE and WAIT_UNKNOWN. */
 const char *wait_reason_name(enum wait_reason r);
-/* WAIT_NONE for "". */
+/* The reason of a word; WAIT_NONE for "", WAIT_UNKNOWN for an unknown word. */
 enum wait_reason wait_reason_find(const char *name);
-/* Is it one of those that a device's owner has? */
+/* Is the reason one of a device's owner: WAIT_ON_BATTERY to WAIT_DATA_CAP? */
 bool wait_reason_is_owners(enum wait_reason r);
 
 #endif
