@@ -8,7 +8,7 @@
  */
 #define NPY_HEAD_MAX 65536 /* bytes; NumPy's own limit is 10,000 */
 
-/* What the head says; the reader then stands at the first value. A reason says which part of the head is wrong. */
+/* Reads the head; the reader `io` is then at the first value. The reason of an error says which part of the head is wrong. */
 ERR_MUST_USE enum err npy_head(struct array *out, struct unpack *io, struct why *why);
 
 #endif

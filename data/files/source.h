@@ -5,16 +5,16 @@
 struct shard;
 
 /*
- * The one door to files of examples: what [data NAME] names, on the coordinator, on devices and for `rivulet train`. Files are regular
- * ones of 1 to DATASET_BYTES_MAX bytes; anything else (a FIFO, a directory, a device) is an error at once.
+ * Reads the files of examples that [data NAME] names: the only way to them on the coordinator, on devices and for `rivulet train`. Files
+ * are regular and have 1 to DATASET_BYTES_MAX bytes; anything else (a FIFO, a directory, a device) is an error at once.
  *
- * Values of a plain file beyond SOURCE_COPY_MAX bytes stay in it, mapped, and of a shard only a list of rows is made; what is smaller or
- * packed by gzip, and tables, are read to memory, of a shard its own examples alone. A mapped file must not be cut short or written
- * while it is used: replace it by renaming another to its name.
+ * A plain file of more than SOURCE_COPY_MAX bytes stays mapped, and a shard of it is only a list of rows. Smaller files, gzip files and
+ * tables are read to memory, of a shard its own examples alone. A mapped file must not be cut short or written while in use: replace such a
+ * file by renaming another one to its name.
  */
 #define SOURCE_COPY_MAX ((uint64_t)64 << 20)
 
-/* How a table is to be read. */
+/* The form for csv_read and csv_stream that the keys of [data NAME] and the shard ask for. */
 struct csv_form source_csv(const struct data_source *from, const struct shard *shard);
 
 /* Reads the examples of the shard (NULL: all). Formats glyphs and external are not files: ERR_UNSUPPORTED. Blocks on the disk.

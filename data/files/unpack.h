@@ -17,14 +17,14 @@ struct unpack;
 ERR_MUST_USE enum err unpack_open(
     struct unpack **out, const void *file, size_t len, struct why *why);
 void unpack_close(struct unpack *io);
-/* No more bytes than this can come out, judging by the file's size. */
+/* An upper bound of the unpacked bytes, from the file's size. */
 uint64_t unpack_most(const struct unpack *io);
-/* Reads exactly n bytes to out, or skips them if out is NULL. ERR_INVALID if the file ends before. */
+/* Reads exactly n bytes to out, or skips n bytes if out is NULL. ERR_INVALID if the data ends before. */
 ERR_MUST_USE enum err unpack_take(struct unpack *io, void *out, uint64_t n, struct why *why);
-/* To be called first if the data is text: passes over a byte order mark of UTF-8. ERR_INVALID if the data is in another encoding. */
+/* Skips a byte order mark of UTF-8; called first if the data is text. ERR_INVALID if the data is in another encoding. */
 ERR_MUST_USE enum err unpack_text(struct unpack *io, struct why *why);
-/* Adds a line without its line end to `line`. *end: its line end, LF, CRLF or CR, or "" where the data ends without one; NULL instead
- * when no bytes are left. ERR_LIMIT if it does not fit. */
+/* Appends the next line, without its line end, to `line`. *end: the line end (LF, CRLF or CR), "" where the data ends without one, NULL
+ * when no bytes were left. ERR_LIMIT if the line does not fit. */
 ERR_MUST_USE enum err unpack_line(
     struct unpack *io, struct buf *line, const char **end, struct why *why);
 /* ERR_INVALID if bytes are left. */
