@@ -4,14 +4,14 @@
 #include "layer.h"
 
 /*
- * Where the passes of a net run: one table per back end. A net's memory is two blocks of a back end's, planned by net/plan.h; layers
- * hold offsets into them.
+ * Where the passes of a net run: one table per back end. A net's memory is two blocks that the back end allocates, planned by net/plan.h;
+ * layers hold offsets into these blocks.
  *
  *   state     vectors of one float per parameter: weights, then what the optimizer keeps
- *   passes    gradients, outputs that no way back reads, and workspace, which one pass after the other uses; then the contexts: the
- *             other outputs, and what layers keep for the way back
+ *   passes    gradients, outputs that no backward pass reads, and workspace, which all passes share; then the contexts: the
+ *             other outputs, and what layers keep for the backward pass
  *
- * A net runs as a whole on one back end: `need` of each layer is asked before anything is allocated.
+ * A net runs as a whole on one back end: `need` of each layer is called before anything is allocated.
  */
 struct draw;
 struct sgd;
@@ -22,26 +22,27 @@ struct backend_pass {
 	uint32_t n; /* examples */
 	const struct draw *draw; /* for dropout; NULL: none */
 	const float *weights; /* the state's first vector */
-	float *statistics; /* the same, where a backward pass counts; backward only */
+	/* The state's first vector, where a backward pass updates running statistics; backward only. */
+	float *statistics;
 	bool training; /* forward: a batch's own statistics */
-	bool
-	    again; /* forward, in the middle of the way back: what stands (layer_traits) is read, not made */
+	/* forward, repeated during a backward pass: what layers with layer_traits.stands keep is read, not made. */
+	bool again;
 	enum gemm_arithmetic arithmetic; /* of products */
-	struct team *team; /* threads for it; NULL: one. */
-	char *context,
-	    *gradients; /* where the offsets of a layer begin: gradients, what is shared */
-	float *work; /* as many floats as the hungriest layer needs for the net's largest batch */
-	const float *input; /* of the net: the caller's */
-	float *input_gradient; /* NULL: not wanted */
+	struct team *team; /* the threads of the pass; NULL: one */
+	/* The bases of a layer's offsets into a context and into shared memory. */
+	char *context, *gradients;
+	float *work; /* the most floats that any layer needs for the net's largest batch */
+	const float *input; /* the net's input, the caller's */
+	float *input_gradient; /* the gradient of the net's input; NULL: not wanted */
 	const struct sgd *sgd; /* where gradients of parameters go; backward only */
 };
 
 struct backend_layer {
-	/* Sets what the layer saves and works with, and whether it rectifies; NULL: nothing of all. ERR_LIMIT. */
+	/* Sets saved, work and rectifies of the layer; NULL: all stay zero. ERR_LIMIT. */
 	enum err (*need)(struct layer *l, struct why *why);
-	/* Reads x, writes y and what backward will want to `kept`. */
+	/* Reads x, writes y, and writes to `kept` what `backward` reads. */
 	void (*forward)(const struct layer *l, const struct backend_pass *p);
-	/* Reads dy; writes or adds to each dx that is somewhere, then gives the gradients of the parameters to p->sgd, in this
+	/* Reads dy; writes or adds to each dx that has a place, then gives the gradients of the parameters to p->sgd, in this
 	 * order. */
 	void (*backward)(const struct layer *l, const struct backend_pass *p);
 };
@@ -49,11 +50,11 @@ struct backend_layer {
 struct backend {
 	const char *name;
 	const struct backend_layer *layers[LAYER_TYPES]; /* by type; NULL: not of this back end */
-	/* A block, on a cache line; NULL if there is no memory. Its bytes are not zeroed. */
+	/* Allocates a block that begins on a cache line; NULL if memory is short. The bytes are not zeroed. */
 	void *(*allocate)(size_t bytes);
-	/* The block cut to its first bytes; it may lie elsewhere then, on no cache line. */
+	/* Shortens a block to its first bytes and returns it; the block may move, and then need not begin on a cache line. */
 	void *(*cut)(void *block, size_t bytes);
-	void (*release)(void *block); /* or NULL */
+	void (*release)(void *block); /* NULL is legal */
 };
 
 #endif

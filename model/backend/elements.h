@@ -6,7 +6,7 @@
 /* Work element by element on arrays, cut into pieces for the threads of a pass. */
 struct team;
 
-/* to = f(a, b), or to += f(a, b); b may be NULL for one that does not look at it. */
+/* to = f(a, b), or to += f(a, b) with `add`; b may be NULL for a function that does not read it. */
 typedef void elements_fn(float *to, const float *a, const float *b, size_t n, bool add);
 
 struct elements {
@@ -15,7 +15,8 @@ struct elements {
 	const float *a, *b;
 	size_t n;
 	bool add;
-	bool curve; /* worth more threads than moving memory is */
+	/* Fn computes a curve: an element is more work than a copy, and worth more threads. */
+	bool curve;
 };
 
 void elements_run(struct team *t, const struct elements *e);

@@ -14,22 +14,22 @@
 struct rows_product {
 	size_t rows, in, out;
 	const float *weight, *bias; /* bias NULL: none */
-	bool adds; /* rows_turned: to what is in y, without bias */
+	bool adds; /* rows_turned: the product is added to y, without bias */
 	enum gemm_arithmetic arithmetic;
 	struct team *team;
 };
 
 void rows_direct(const struct rows_product *p, const float *x, float *y);
-/* The same for many rows, by a copy of the weights: work has rows_work floats; of rows_back it may be NULL. in * (out +
- * 15) and out * (in + 15) must fit. */
+/* rows_turned is rows_direct for many rows, through a rearranged copy of the weights. work has rows_work(in, out) floats; rows_back also
+ * takes NULL. in * (out + 15) and out * (in + 15) must fit size_t. */
 size_t rows_work(size_t in, size_t out);
 void rows_turned(const struct rows_product *p, const float *x, float *y, float *work);
 void rows_back(const struct rows_product *p, const float *dy, float *dx, bool add, float *work);
-/* The gradient of parameter `param` goes where the pass's gradients go; the update is part of the product, so the weights are walked
- * through once and no gradient is stored. */
+/* Gives the gradient of parameter `param` to the pass's sgd. A plain step is part of the product, so that the weights are read and written
+ * once and no gradient is stored. */
 void rows_gradient(const struct rows_product *p, const struct layer *l, size_t param,
     const struct backend_pass *pass, const float *dy, const float *x);
-/* Sums of columns, rows ascending. */
+/* sum[j] = the sum over rows r, ascending, of from[r * stride + j], j < width. */
 struct rows_sum {
 	float *sum;
 	const float *from;

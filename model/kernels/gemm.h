@@ -5,12 +5,12 @@
 #include <stdint.h>
 
 /*
- * Dense matrix products in f32, row by row in memory. Few rows at a time read b in place, since packing it costs more than it brings;
- * many rows pass by blocks of b packed on the stack (gemm_blocks.c: up to 270 KiB of it), and what many products share is packed once
+ * Dense matrix products in f32, row by row in memory. Products of few rows read b in place, since packing b would cost more than it saves;
+ * products of many rows pack blocks of b on the stack (gemm_blocks.c: up to 270 KiB of it); a b that many products share is packed once
  * (gemm_pack).
  *
- * The order of every sum of our own kernels is part of the contract: the same bits on every machine and with every compiler, but for
- * those that fuse. OpenBLAS gives the same bits for one kind of CPU and one version of it.
+ * The order of every sum of our own kernels is part of the contract: the same bits on every machine and with every compiler, except for
+ * kernels that fuse. OpenBLAS gives the same bits for one kind of CPU and one version of OpenBLAS.
  */
 struct team;
 
@@ -27,37 +27,38 @@ struct gemm {
 	const float *b; /* outer: (p, j) at b[p * b_row + j]; dot: (j, p) at b[j * b_row + p] */
 	size_t b_row;
 	const uint32_t *b_at; /* outer: unless NULL, row p of b begins at b[b_at[p]]. See below */
-	/* With b_at: its columns come in runs of b_run, a multiple of 16, b_skip floats between them; 0: one run. */
+	/* With b_at: the columns of b come in runs of b_run, a multiple of 16, with b_skip floats between runs; b_run 0: one run. */
 	size_t b_run, b_skip;
-	size_t b_first; /* gemm.c's own: columns of b before its first */
+	size_t b_first; /* set by gemm.c alone: number of columns of b before the first one used */
 	float *c; /* element (i, j) at c[i * c_row + j] */
 	size_t c_row;
 	float alpha, beta; /* c = beta * c + alpha * sum; c is not read when beta is 0 */
 	/* Outer, with beta 0: unless NULL, row i of c counts as before[i] everywhere, and beta as 1. Not chained. */
 	const float *before;
-	bool chain; /* outer: a sum begins with what is in c, not with 0. alpha is 1, beta 0 */
+	bool chain; /* outer: a sum begins with the element of c, not with 0. alpha is 1, beta 0 */
 	enum gemm_arithmetic arithmetic;
-	bool own; /* outer: not to OpenBLAS: its bits hang on m, and it packs b each time */
-	bool packed; /* gemm_pack's: b lies in panels, b_row has no meaning */
-	/* outer: b lies as for a dot, and is always packed, and turned then. Not to OpenBLAS, nor through gemm_pack. */
+	bool own; /* outer: never by OpenBLAS, whose bits depend on m and which packs b each time */
+	bool packed; /* set by gemm_pack: b lies in panels, b_row has no meaning */
+	/* outer: b lies as for gemm_dot; b is always packed, and transposed while it is packed. Never by OpenBLAS, nor through
+	 * gemm_pack. */
 	bool turned;
 	struct team *team; /* large products are cut by rows or columns of c; NULL: one thread */
 };
 
 /*
- * Rows of b added up: the sum over p runs in ascending order, one product after the other.
+ * c = a * b as sums of rows of b: the sum over p runs in ascending order, one product after the other.
  *
- * With b_at, rows of b lie anywhere and may overlap, as convolutions meet them in padded planes: they are read in whole vectors, up to
- * GEMM_PAST floats, of any value, behind the n columns; a_col is 1. Such products never go to OpenBLAS, nor do those that chain.
+ * With b_at, rows of b lie anywhere and may overlap, as convolutions have them in padded planes: rows are read in whole vectors, up to
+ * GEMM_PAST floats, of any value, behind the n columns; a_col is 1. Products with b_at or `chain` are never computed by OpenBLAS.
  */
 #define GEMM_PAST 16
 void gemm_outer(const struct gemm *g);
 
 /*
- * A b that many outer products read is packed once. gemm_pack writes g's b into `to`, gemm_pack_floats(k, n) long, and lets g read it
- * there, so that g may run by gemm_outer again and again: with any a, c, alpha, beta and team, as long as all else in g and what lies
- * in `to` stay as gemm_pack left them. Every side, stride (a_row, a_col, c_row), `arithmetic` and `own` must be set before, since a product that
- * will go to OpenBLAS gets its b row by row, and reads one that is not turned where it lies. The bits are those of the same product unpacked.
+ * A b that many outer products read is packed once. gemm_pack writes g's b to `to`, which has gemm_pack_floats(k, n) floats, and lets g
+ * read b there, so that gemm_outer may run g again and again: with any a, c, alpha, beta and team, as long as all else in g and the
+ * contents of `to` stay as gemm_pack left them. m, n, k, the strides (a_row, a_col, c_row), `arithmetic` and `own` must be set before: for
+ * OpenBLAS b is stored row by row, or read in place if it is not turned. The bits are those of the same product unpacked.
  *
  *	struct gemm g = {.m = m, .n = n, .k = k, .b = weight, .b_row = k, .a_row = ..., ...};
  *	gemm_pack(&g, work, true);
@@ -68,14 +69,14 @@ void gemm_outer(const struct gemm *g);
 size_t gemm_pack_floats(size_t k, size_t n); /* k * (n + 15) must fit */
 void gemm_pack(struct gemm *g, float *to, bool turned);
 
-/* Rows of a times rows of b (a_col is 1). The sum runs in blocks of at most GEMM_DOT_BLOCK; within a block lane
- * p % 16 collects its products in ascending order, and the lanes are folded by halves. A fast one of many rows (m of 24 and more, n of 16,
- * k of 16 to 1,023) runs as gemm_outer's. */
+/* c = dot products of rows of a with rows of b (a_col is 1). The sum runs in blocks of at most GEMM_DOT_BLOCK; within a block lane
+ * p % 16 collects its products in ascending order, and the lanes are folded by halves. With GEMM_FAST a product of many rows (m >= 24,
+ * n >= 16, k from 16 to 1,023) sums in the order of gemm_outer. */
 #define GEMM_DOT_BLOCK 1024
 void gemm_dot(const struct gemm *g);
 
-/* Should the rows of a convolution, whose product of one example has these sides, be laid out for OpenBLAS? Otherwise they are read where they
- * lie, or several examples at once. */
+/* Should a convolution, whose product for one example is m x n x k, lay its rows out for OpenBLAS? If not, it reads rows in place, or of
+ * several examples at once. */
 bool gemm_slabs(enum gemm_arithmetic how, size_t m, size_t n, size_t k);
 
 /* The elements of a sparse vector: value[i] belongs to the row that begins at `at[i]`. */
@@ -90,12 +91,12 @@ void gemm_gather(enum gemm_arithmetic how, float *to, const float *rows, const s
 /* rows[at[i] + j] += value[i] * from[j] for each i, ascending. */
 void gemm_scatter(enum gemm_arithmetic how, float *rows, const float *from,
     const struct gemm_spots *s, size_t width);
-/* What is not zero of n elements, in their order: value of them from `from`, `at` from what stands at the same place in `places`. The result
- * is how many; up to GEMM_PAST elements behind them are overwritten. */
+/* Finds the elements of from[0..n) that are not zero, in order: value[j] is the element, at[j] the number at the same index of `places`.
+ * Returns how many there are; up to GEMM_PAST elements behind them in `value` and `at` are overwritten. */
 size_t gemm_find(enum gemm_arithmetic how, uint32_t *at, float *value, const float *from,
     const uint32_t *places, size_t n);
 
-/* Sums in sixteen lanes (lanes.h), of k arrays with one: lanes[p][i % 16] += a[i] * b[b_at[p] + i], i < n ascending. What stands up to
+/* Products of k arrays with one, summed in sixteen lanes (lanes.h): lanes[p][i % 16] += a[i] * b[b_at[p] + i], i < n ascending. The
  * GEMM_PAST floats behind an array of b must be finite. */
 void gemm_dots(enum gemm_arithmetic how, float *lanes, const float *a, const float *b,
     const uint32_t *b_at, size_t k, size_t n);

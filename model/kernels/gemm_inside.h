@@ -15,7 +15,7 @@ enum gemm_b { B_ROWS, B_PANELS, B_ANYWHERE };
 /* Products cut into blocks, whose operands are packed on the stack. */
 #define GEMM_BLOCK_COLUMNS 96
 bool gemm_blocks_pay(const struct gemm *g);
-/* c = beta * c + alpha * (sums + a * b), b packed, rows of sums GEMM_BLOCK_COLUMNS long; sums NULL: from 0. */
+/* Computes c = beta * c + alpha * (sums + a * b) with a packed b; rows of `sums` are GEMM_BLOCK_COLUMNS long; sums NULL: zeros. */
 typedef void gemm_part(const struct gemm *g, const float *sums);
 void gemm_blocks_outer(const struct gemm *g, gemm_part *part);
 /* part: the lanes of one block of k; in a panel, element (p, j) of b at ((p % 16) * GEMM_LANE_STEPS(k) + p / 16) * 16 + j % 16. */
@@ -25,20 +25,20 @@ void gemm_blocks_outer(const struct gemm *g, gemm_part *part);
 void gemm_blocks_dot(const struct gemm *g, gemm_part *part);
 
 /*
- * Large products go to OpenBLAS, whose own threads are off: it uses fused multiply-add. Skinny ones, those that say `own`, and all that must be exact, stay
- * with our own kernels; of fast ones, those of classes at which ours are quicker here (gemm_choice.h).
+ * Large products go to OpenBLAS (its own threads are off; it uses fused multiply-add). Our own kernels compute narrow products, products
+ * with `own`, all of GEMM_EXACT, and those of GEMM_FAST whose class goes another way (gemm_choice.h).
  */
 #define GEMM_BLAS_SIDE 24 /* the shortest side */
 #define GEMM_BLAS_WORK ((size_t)1 << 19) /* m * n * k from which OpenBLAS is used */
 #define GEMM_BLAS_LONG 512 /* k from which fast products are of a class of their own */
 
-/* Several threads may take stripes of rows: each a multiple of so many, but the last, and of so many multiply-adds, which leaves every
- * element in a tile of the same shape, above what some processors' OpenBLAS does by kernels for small products. Not cut are columns, and
- * more rows than all processors' OpenBLAS takes at once: of both it makes blocks by sizes of its own. */
+/* Several threads may compute stripes of rows: each stripe but the last has a multiple of GEMM_BLAS_ROWS rows and at least GEMM_BLAS_STRIPE
+ * multiply-adds (less would take OpenBLAS's kernels for small products on some processors), so that every element lies in a tile of the
+ * same shape. Columns are not cut, nor products of more than GEMM_BLAS_MOST rows: OpenBLAS cuts both into blocks of its own sizes. */
 #define GEMM_BLAS_ROWS 48
 #define GEMM_BLAS_STRIPE ((size_t)8000000)
 #define GEMM_BLAS_MOST 32768
-/* Stripes for each thread at most, as each packs the whole of b again. */
+/* The most stripes for each thread: each stripe packs the whole of b again. */
 #define GEMM_BLAS_EACH 2
 
 /* Whether OpenBLAS can have the product, and is worth a call. */
@@ -52,7 +52,7 @@ gemm_least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Where column j of rows that lie anywhere is. */
+/* The place of column j in a row of b with gemm.b_at. */
 static inline size_t
 gemm_column(const struct gemm *g, size_t j)
 {
@@ -60,7 +60,7 @@ gemm_column(const struct gemm *g, size_t j)
 	return g->b_run ? j + j / g->b_run * g->b_skip : j;
 }
 
-/* The blocks of gemm_dot's sums are of about equal length, whole vectors of sixteen. */
+/* The length of the blocks of gemm_dot's sums: about equal, a multiple of sixteen. */
 static inline size_t
 gemm_dot_step(size_t k)
 {
@@ -69,7 +69,7 @@ gemm_dot_step(size_t k)
 	return blocks > 1 ? ((k + blocks - 1) / blocks + 15) / 16 * 16 : k;
 }
 
-/* The products of gemm.h for one instruction set each. Those that round each product give the same bits, and so do those that fuse. */
+/* The products of gemm.h for one instruction set. All tables that round each product give the same bits, and so do all that fuse. */
 struct gemm_kernels {
 	void (*outer)(const struct gemm *g);
 	void (*dot)(const struct gemm *g);
@@ -81,9 +81,9 @@ struct gemm_kernels {
 	    float *lanes, const float *a, const float *b, const uint32_t *b_at, size_t k, size_t n);
 };
 
-/* Ours of this machine's widest vectors: those that fuse if there are any. */
+/* Our kernels for this machine's widest vectors: with GEMM_FUSED those that fuse, if the CPU can. */
 const struct gemm_kernels *gemm_kernels_of(enum gemm_way way);
-/* gemm_outer or gemm_dot, that way, which the product's class must be able to go. */
+/* gemm_outer or gemm_dot by `way`, which must be possible for the product's class (gemm_choice_can). */
 void gemm_run(const struct gemm *g, bool dot, enum gemm_way way);
 
 /* -DGEMM_X86=0 -DGEMM_NEON=0 builds the plain kernels alone: for checking that they agree with the others. */
@@ -107,8 +107,8 @@ extern const struct gemm_kernels gemm_neon_fused_kernels;
 #endif
 extern const struct gemm_kernels gemm_plain_kernels;
 
-/* Inner loops over the rows and vectors of a tile must be unrolled whole: their arrays are registers. Where a sanitizer looks
- * at each access of memory they would take a minute to compile, and are none. */
+/* Inner loops over the rows and vectors of a tile must be unrolled whole, so that their arrays become registers. Not under the address
+ * sanitizer: with a check of every access unrolled loops take a minute to compile, and the arrays stay in memory. */
 #if defined(__clang__) && defined(__has_feature)
 #define GEMM_WATCHED __has_feature(address_sanitizer)
 #elif defined(__SANITIZE_ADDRESS__)

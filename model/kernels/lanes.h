@@ -5,21 +5,22 @@
 
 /*
  * Sums of arrays in sixteen lanes: element i goes to lane i % 16, in ascending order, and the lanes are folded by halves, 8 + 8, 4 + 4,
- * 2 + 2, 1 + 1. The order is part of every result that is made of them. For functions under CPU_CLONES; a vector is never passed
+ * 2 + 2, 1 + 1. The order is part of every result that is made of such sums. For functions under CPU_CLONES; a vector is never passed
  * by value.
  */
 typedef float lanes16 __attribute__((vector_size(64)));
 typedef float lanes16_any __attribute__((vector_size(64), aligned(4), may_alias));
 #define LANES_SIZE ((size_t)16)
-/* Before a loop whose elements do not hang on each other, although in and out may be one array. */
+/* Stands before a loop whose iterations are independent, although input and output may be one array. */
 #if defined(__clang__)
 #define LANES_FREE _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define LANES_FREE _Pragma("GCC ivdep")
 #endif
 /*
- * lanes[i % 16] += a term, for i < n ascending. four: the terms of elements i to i + 3, a vector, mostly of LANES_FOUR; one: that of element
- * i. Four vectors of four, because compilers keep those in registers on every machine, and wider ones not.
+ * lanes[i % 16] += a term, for i < n ascending. four: an expression for the terms of elements i to i + 3, a vector, mostly of LANES_FOUR;
+ * one: an expression for the term of element i. Four vectors of four floats, which compilers keep in registers on every machine, wider
+ * vectors not.
  */
 typedef float lanes4 __attribute__((vector_size(16)));
 typedef float lanes4_any __attribute__((vector_size(16), aligned(4), may_alias));
@@ -44,7 +45,7 @@ typedef float lanes4_any __attribute__((vector_size(16), aligned(4), may_alias))
 #define LANES_AT(p) (*(const lanes16_any *)(const void *)(p))
 #define LANES_TO(p) (*(lanes16_any *)(void *)(p))
 
-/* The first n < 16 elements, zeros behind them. */
+/* Loads the first n < 16 elements; the other lanes become zeros. */
 static inline void
 lanes_part(lanes16 *to, const float *p, size_t n)
 {

@@ -3,18 +3,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What norms sum over runs of memory, in sixteen lanes (lanes.h), and write over them. */
+/* The sums of norms over contiguous arrays, in sixteen lanes (lanes.h), and the linear maps that follow. */
 
-/* Mean, and 1 / sqrt(mean of squared distances from it + epsilon). */
+/* The mean of x, and 1 / sqrt(variance + epsilon), the variance being the mean of squared distances from the mean. */
 void norm_sums_moments(const float *x, size_t n, float epsilon, float *mean, float *inverse);
-/* 1 / sqrt(mean of squares + epsilon). */
+/* *inverse = 1 / sqrt(mean of squares of x + epsilon). */
 void norm_sums_root(const float *x, size_t n, float epsilon, float *inverse);
-/* y = x a + b. With a top other than 0 y is cut to [0, top], and on the way back dy counts as 0 where x a + b is not between them. */
+/* y = x a + b. With a top other than 0 y is cut to [0, top], and in the backward pass dy counts as 0 where x a + b is outside. */
 struct norm_sums_affine {
 	float a, b, top;
 };
 void norm_sums_line(float *y, const float *x, size_t n, const struct norm_sums_affine *line);
-/* Sums of dy and of dy x. */
+/* *a = sum of dy, *b = sum of dy x. */
 void norm_sums_pair(const float *dy, const float *x, size_t n, const struct norm_sums_affine *line,
     float *a, float *b);
 struct norm_sums_terms {
@@ -25,12 +25,12 @@ struct norm_sums_terms {
 void norm_sums_plane(float *dx, const float *dy, const float *x, size_t n,
     const struct norm_sums_terms *t, bool add);
 
-/* Sums over several runs, one after the other into the same lanes. */
+/* Sums over several arrays, added one after the other into the same lanes. */
 struct norm_sums {
 	float lanes[2][16];
 };
 void norm_sums_add(struct norm_sums *s, const float *x, size_t n);
-/* Of squared distances from the mean. */
+/* Adds the squared distances of x from the mean. */
 void norm_sums_add_squares(struct norm_sums *s, const float *x, size_t n, float mean);
 void norm_sums_add_pair(struct norm_sums *s, const float *dy, const float *x, size_t n,
     const struct norm_sums_affine *line);

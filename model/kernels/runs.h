@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Runs of memory, element by element. */
+/* Operations on contiguous arrays, element by element. */
 
 void runs_add(float *to, const float *from, size_t n);
 /* to = from, or to += from: a gradient that is handed on unchanged. */
@@ -17,7 +17,8 @@ float runs_dot(const float *a, const float *b, size_t n);
 void runs_turn(
     float *to, size_t to_row, const float *from, size_t from_row, size_t rows, size_t columns);
 
-/* Asks for a run that is read soon, or for its beginning: CPUs guess what comes next in memory, but no jumps, as from one example to the next. */
+/* Prefetches an array that is read soon, at most its first RUNS_ASK floats: CPUs foresee reads in a row, but not a jump to another
+ * example. */
 #define RUNS_ASK ((size_t)512)
 static inline void
 runs_ask(const float *from, size_t n)

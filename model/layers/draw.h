@@ -4,15 +4,15 @@
 #include <stdint.h>
 
 /*
- * Where the randomness inside a step comes from: one generator, number after number, so that a pass depends on all that was drawn before;
- * or a number's place, so that it does not matter who works out which part of a step, in which order, and how often.
+ * Where the randomness inside a step comes from. Either from one generator, number after number, so that a pass depends on all that was
+ * drawn before; or from a number's place, so that any part of a step can be computed by anybody, in any order, and again.
  */
 struct draw {
 	struct prng *stream; /* NULL: by place */
 	uint64_t seed; /* of this local training */
 	uint64_t step; /* from 0, below 2^48 */
-	uint32_t micro_batch; /* of the step, from 0, below 2^16 */
-	uint64_t example; /* of the micro-batch: the first of this pass */
+	uint32_t micro_batch; /* number within the step, from 0, below 2^16 */
+	uint64_t example; /* number, within the micro-batch, of the pass's first example */
 };
 
 /*

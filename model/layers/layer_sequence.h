@@ -11,7 +11,7 @@ ERR_MUST_USE enum err layer_sequence_reverse(struct layer *l, struct why *why);
 ERR_MUST_USE enum err layer_sequence_pool(struct layer *l, struct why *why);
 double layer_sequence_work(const struct layer *l);
 
-/* Of lstm and gru: gates side by side in each matrix. */
+/* The number of gates of an lstm or gru, which lie side by side in each matrix. */
 static inline size_t
 layer_sequence_gates(enum layer_type type)
 {

@@ -3,16 +3,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Places for things that live for a while, in one stretch of memory: two that never live at once may lie on each other. Pure. */
+/* Places arrays with limited lifetimes in one block of memory: two arrays that are never live at once may overlap. Pure. */
 struct arena_item {
 	size_t bytes;
-	unsigned from[2],
-	    to[2]; /* it lives in [from, to], and again in the second stretch if that is not empty: from > to */
+	/* Live in [from[0], to[0]] and, unless from[1] > to[1], in [from[1], to[1]]. */
+	unsigned from[2], to[2];
 	size_t at; /* set by arena_place: a multiple of 64 */
 };
 
-/* Largest first, each at the lowest place that is free while it lives. *end: bytes of the whole, a multiple of 64; false if they are too
- * many to count. */
+/* Places the largest items first, each at the lowest offset that is free during its lifetime. *end: bytes of the whole block, a multiple of
+ * 64. False if the bytes overflow size_t or memory is short. */
 bool arena_place(struct arena_item *items, size_t count, size_t *end);
 
 #endif

@@ -4,21 +4,24 @@
 #include <stddef.h>
 
 /*
- * Where a network falls into blocks, each of which the way back works out again from the one tensor that came into it: cuts are where
- * exactly one tensor crosses, such as behind the sum of a residual connection. The last block is still there when the way back begins, and
- * in front of the first layer that trains nothing is needed. Pure.
+ * Cuts a network into blocks, each of which the backward pass computes again from the one tensor that enters the block. A cut is possible
+ * where exactly one tensor crosses, such as behind the sum of a residual connection. The last block need not be computed again, nor layers
+ * before the first one that trains. Pure.
  */
 struct blocks_in {
 	const struct layer *layers;
 	size_t count;
-	const size_t *root; /* of a layer: whose bytes its output is; count: the net's input */
-	const size_t *last_user; /* of a root: the last layer that reads it */
-	const size_t *bytes; /* of a layer: what it holds for the way back if nothing is dropped */
+	/* Of each layer: the layer whose output's bytes its own output shares; count: the net's input. */
+	const size_t *root;
+	const size_t *last_user; /* of each root: the last layer that reads it */
+	/* Of each layer: what it keeps for the backward pass if nothing is dropped. */
+	const size_t *bytes;
 };
 
-/* May it be cut in front of layer c? cut[0] is not set. */
+/* Sets cut[c] for c > 0: may the network be cut in front of layer c? */
 void blocks_cuts(const struct blocks_in *in, bool *cut);
-/* Sets end[i] to the end of layer i's block, 0 for layers of none: what lies between cuts is joined to blocks of up to `limit` bytes. */
+/* Sets end[i] to the end of layer i's block, 0 for layers of no block: the parts between cuts are joined to blocks of up to `limit`
+ * bytes. */
 void blocks_find(const struct blocks_in *in, const bool *cut, size_t limit, size_t *end);
 
 #endif

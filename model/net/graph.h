@@ -4,8 +4,8 @@
 #include "net.h"
 #include "tensor.h"
 
-/* The layers of a net, checked against each other, with their parameters: the whole of a description, or layers [first, last) of it. Of a
- * part's other settings its rules count. */
+/* The layers of a net, checked against each other, with their parameters: all layers of a net_spec, or layers [first, last). Of the other
+ * members of net_part only the rules are used. */
 struct graph {
 	struct layer *layers;
 	size_t count;

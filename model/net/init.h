@@ -6,18 +6,19 @@ struct layer_param;
 struct layer_spec;
 
 /*
- * A parameter's first elements, from one stream of a seed, as many at a time as one likes: the same bits on every machine. What a layer's
- * words for it mean is in net_spec.h.
+ * Draws the first values of a parameter from one stream of a seed, in calls of any length: the same bits on every machine. net_spec.h
+ * defines the layers' words for the distribution (enum layer_init).
  */
 struct init {
 	struct prng from;
 	enum { INIT_FILLED, INIT_UNIFORM, INIT_NORMALLY } how;
-	float value; /* each of them, the bound, the deviation */
+	/* INIT_FILLED: every value; INIT_UNIFORM: the bound; INIT_NORMALLY: the deviation. */
+	float value;
 };
 
 void init_begin(struct init *d, const struct layer_spec *layer, const struct layer_param *p,
     uint64_t seed, uint64_t stream);
-/* The next n. */
+/* Writes the next n values. */
 void init_next(struct init *d, float *w, size_t n);
 
 #endif

@@ -12,22 +12,24 @@ struct net {
 	const struct backend *backend;
 	struct graph graph;
 	struct plan plan;
-	struct net_part part; /* its spec is not looked at after net_new_part */
-	bool ends; /* with the loss */
+	struct net_part part; /* part.spec is not read after net_new_part */
+	bool ends; /* the net has the last layer, and so the loss */
 	struct loss_how loss;
 	size_t vocabulary; /* of the smallest embedding; 0: none */
 	enum gemm_arithmetic arithmetic; /* of products */
-	bool ties; /* layers share a weight, which moves when all have handed over its gradient */
+	/* Layers share a weight, which moves when all of them have handed over a gradient. */
+	bool ties;
 	float *state; /* the two blocks of backend.h */
 	char *passes;
-	size_t stride, vectors; /* of the state: floats from one vector to the next; how many; */
-	size_t scratch; /* floats behind them */
-	size_t rooms; /* for gradients of single tensors, floats */
-	bool stores; /* one of them is the gradient */
+	/* Of the state: floats from one vector to the next; number of vectors. */
+	size_t stride, vectors;
+	size_t scratch; /* floats of the state behind its vectors */
+	size_t rooms; /* floats for the gradients of single tensors */
+	bool stores; /* one of the vectors is the whole gradient */
 	struct update update;
-	struct update_range *moving; /* what steps may move, one range per tensor */
+	struct update_range *moving; /* the elements that steps may move, one range per tensor */
 	size_t moving_count;
-	struct net_batch *contexts; /* what each holds; n 0: nothing */
+	struct net_batch *contexts; /* the batch that each context holds; n 0: none */
 };
 
 static inline unsigned

@@ -3,9 +3,9 @@
 #include "net.h"
 
 /*
- * Steps beyond plain SGD (sgd.h). Each tensor is moved as soon as its gradient is there, which lies in room for the largest of them, or, if
- * layers share it, in its own; a step that needs the whole gradient first, or several, collects it in a vector, and update_move then moves
- * the weights. The bits are the same.
+ * Steps beyond plain SGD (sgd.h). Each tensor is moved as soon as its gradient is complete; the gradient lies in room for the largest
+ * tensor, or, if layers share the tensor, in room of its own. A step that first needs the whole gradient, or several gradients, collects
+ * them in a vector, and update_move then moves the weights. Both ways give the same bits.
  */
 struct adam {
 	float beta1, rest1, beta2, rest2; /* rest: one minus beta */
@@ -15,30 +15,32 @@ struct adam {
 struct team;
 struct update {
 	float *first, *second, *anchor, *total; /* vectors of the net's state; NULL: not needed */
-	float *gradient; /* likewise; or, if not `whole`, of single tensors: the caller's to set */
+	/* whole: a vector of the state; else room for single tensors' gradients, set by the caller. */
+	float *gradient;
 	bool whole;
-	bool collected; /* the gradient holds something, */
-	bool summed; /* the total does */
-	uint64_t steps; /* of Adam, and the betas to that power */
-	double power1, power2;
-	struct adam adam; /* of the step under way */
-	struct team *team; /* threads for it; NULL: one */
+	bool collected; /* `gradient` holds a sum */
+	bool summed; /* `total` holds a sum */
+	uint64_t steps; /* of Adam so far */
+	double power1, power2; /* beta1 and beta2 to the power `steps` */
+	struct adam adam; /* of the current step */
+	struct team *team; /* the threads of a step; NULL: one */
 };
 
-/* Is a step so described made here? */
+/* Does this file make the step? False: sgd.h alone makes it. */
 bool update_collects(const struct net_update *how);
-/* Does it need the whole gradient as a vector? */
+/* Does the step need the whole gradient as a vector? */
 bool update_stores(const struct net_update *how);
-/* Vectors that it needs beside the weights, velocity included. */
+/* How many vectors of the state the step needs beside the weights, velocity included. */
 size_t update_vectors(const struct net_update *how);
-/* Begins anew with the vectors behind the weights, `stride` floats from one to the next: zeros them, and keeps the weights as the anchor.
- * Returns where they end. */
+/* Begins anew with the vectors behind the weights, which lie `stride` floats apart: zeros the vectors, and copies the weights to the
+ * anchor. Returns where the vectors end. */
 float *update_begin(
     struct update *u, const struct net_update *how, float *state, size_t stride, size_t count);
-/* Is there room for such a step? */
+/* Has *u the vectors that such a step needs? */
 bool update_ready(const struct update *u, const struct net_update *how);
 
-/* A step tensor by tensor, or by parts of one: sgd.h's `step`, whose context is this. update_next comes first. */
+/* A step tensor by tensor, or by parts of a tensor: update_tensor is sgd.step, with a struct update_fused as its context. update_next is
+ * called before each step. */
 struct update_fused {
 	struct update *update;
 	const struct net_update *how;
@@ -47,9 +49,10 @@ struct update_fused {
 void update_next(struct update *u, const struct net_update *how);
 void update_tensor(const void *fused, size_t first, float *gradient, size_t count);
 
-/* Adds what was collected to the total, and begins to collect anew. */
+/* Adds the collected gradient to the total, and begins to collect anew. */
 void update_fold(struct update *u, size_t count);
-/* Moves params by the total, or without one by what was collected, and begins to collect anew; one range per tensor that may move. */
+/* Moves params by the total, or in steps without groups by the collected gradient, and begins to collect anew. ranges: one per tensor that
+ * may move. */
 struct update_range {
 	size_t first, count;
 };

@@ -10,30 +10,30 @@
  *   forward   bias, then sum over inputs of x W, ascending, then sum over the hidden state of h U, ascending
  *   back      through steps, last to first; then over (example, step), ascending, each weight's gradient in one sum
  *
- * What is kept of a step is a row of `row` times the hidden width: gates behind their curves, then what the cell needs; on the way back
+ * A step keeps a row of `row` times the hidden width: the gates after their curves, then what the cell needs; in the backward pass
  * the row becomes the gradient at the gates.
  */
 struct recurrent_step {
 	size_t hidden;
 	float *row;
-	const float *before; /* of the step before; NULL: none */
-	const float *h_before; /* NULL: zeros */
+	const float *before; /* the row of the step before; NULL: none */
+	const float *h_before; /* h of the step before; NULL: zeros */
 	float *h;
-	const float *
-	    pre; /* h U, of a cell with `apart` and its bias, for all gates; otherwise NULL without a step before */
+	/* h U for all gates, with its bias if the cell is `apart`; NULL without a step before if it is not. */
+	const float *pre;
 };
 
 struct recurrent_back {
 	size_t hidden;
 	float *row;
 	const float *before, *h_before;
-	float *dh,
-	    *dc; /* of h and the cell; become those of the step before, but for what comes through U */
+	/* Gradients of h and of the cell; become those of the step before, without the part that comes through U. */
+	float *dh, *dc;
 };
 
 struct recurrent_cell {
 	size_t gates, row;
-	/* h U is not simply added to x W, and on the way back its last gate has a column of its own, behind the others. */
+	/* h U is not simply added to x W (gru); in the backward pass the last gate of h U has a column of its own, behind the others. */
 	bool apart;
 	void (*step)(const struct recurrent_step *s);
 	void (*back)(const struct recurrent_back *b);

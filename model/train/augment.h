@@ -6,8 +6,8 @@ struct augment_spec;
 struct draw;
 
 /*
- * Training examples changed at random, before they are normalised: mirrored, shifted (Krizhevsky, 2009, pads and crops likewise), with
- * noise, with a square cut out (DeVries and Taylor, 2017; its centre is any pixel, what lies outside is cut off). In this order.
+ * Changes training examples at random, before they are normalised, in this order: mirrors, shifts (as Krizhevsky, 2009, pads and crops),
+ * adds noise, cuts out a square (DeVries and Taylor, 2017; its centre is any pixel, and a part outside the picture is ignored).
  *
  * By place: the key of Philox4x32-10 is the seed; the counter, low word first, is block (48 bits), AUGMENT_LAYER (16), step's low word,
  * micro-batch (16), step's high part (16). Example n of a micro-batch has blocks n b to n b + b - 1, where b = 1 + ceil(features / 2):

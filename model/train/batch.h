@@ -10,22 +10,24 @@ struct batch {
 	float *x;
 	int32_t *labels;
 	size_t label_width;
-	int32_t *next; /* of a text: an example's; NULL: labels stand in the set */
+	/* Of a text: room for the next tokens of one example; NULL: the set has labels. */
+	int32_t *next;
 	float *targets;
-	bool takes_targets; /* the network compares with those of the set */
-	float *scratch; /* an example's, for augmentation; NULL: there is none */
+	bool takes_targets; /* the network's loss compares with the set's targets */
+	float *scratch; /* room for one example, for augmentation; NULL: no augmentation */
 };
 
-/* The caller frees with batch_deinit in either case. ERR_NOMEM. */
+/* Makes room for `size` examples. The caller calls batch_deinit also after an error. ERR_NOMEM. */
 ERR_MUST_USE enum err batch_init(
     struct batch *b, const struct net *net, const struct dataset *data, uint32_t size);
 void batch_deinit(struct batch *b);
-/* Gathers the n examples named by order, or those from `first` on without an order. */
+/* Fills the batch with n examples: order[first] and following, or without an order the examples from `first` on. */
 void batch_fill(const struct batch *b, const struct dataset *data, const struct data_spec *spec,
     const struct draw *draw, const uint32_t *order, size_t first, uint32_t n);
-/* The labels alone of the set's example `at`, as the batch's example i. Of a text: the token behind each, or behind the last. */
+/* Writes only the labels of the set's example `at`, as the batch's example i. Of a text: the token behind each token, or behind the
+ * last. */
 void batch_labels(const struct batch *b, const struct dataset *data, uint32_t at, uint32_t i);
-/* The first n. */
+/* The first n examples as a net_batch. */
 struct net_batch batch_of(const struct batch *b, uint32_t n, const struct draw *draw);
 
 #endif

@@ -12,16 +12,16 @@ struct train_measure {
 	const struct recipe *recipe;
 	const float *params; /* data section of a model, in the network's order */
 	const struct dataset *set;
-	struct counts
-	    *counts; /* to which the recipe's figures are added; NULL: they are not wanted */
+	/* To which the counts of the recipe's figures are added; NULL: no figures are wanted. */
+	struct counts *counts;
 	unsigned threads;
 	/* Called on these threads before each batch; returning true ends the evaluation. NULL: never. */
 	bool (*stop)(void *context, uint64_t done, uint64_t planned);
 	void *context;
 };
 
-/* If the loss is not finite it is NaN and the accuracy 0 (NaN without labels), and what was counted is of no use. ERR_CLOSED if it was
- * ended, ERR_INVALID for an empty set. */
+/* A loss that is not finite becomes NaN; the accuracy is then 0 (NaN without labels), and *counts undefined. ERR_CLOSED if `stop` ended the
+ * evaluation, ERR_INVALID for an empty set. */
 ERR_MUST_USE enum err train_measure_run(
     const struct train_measure *w, struct train_score *score, struct why *why);
 

@@ -14,59 +14,61 @@ struct net;
 enum { PIECES_ORDER, PIECES_DROPOUT };
 
 /*
- * Of which examples the steps of a local training are made, and when it is over. Each epoch has an order of its own, drawn from the
- * seed. A step takes the next local->batch examples, times local->accumulate, in pieces of which each is one pass; at the end of an epoch
- * it takes what is left, but for a piece with fewer examples than local->least, which wait for the next epoch. A step whose labels
- * all weigh nothing is none.
+ * Which examples each step of a local training takes, and which step is the last. Each epoch has an order of its own, drawn from the
+ * seed. A step takes the next local->batch x local->accumulate examples in pieces, each of which is one pass; at the end of an epoch
+ * a step takes what is left, except a piece with fewer examples than local->least, which wait for the next epoch. A step whose labels
+ * all weigh nothing is skipped.
  *
  *     while (pieces_step(p)) { while (pieces_next(p, &piece)) ...; pieces_made(p); }
  */
 struct pieces {
-	/* Given, and the caller's. */
-	const struct net *net; /* what labels weigh */
+	/* Set by the caller, who owns what they point to. */
+	const struct net *net; /* for the weights of labels */
 	const struct dataset *data;
 	const struct local_spec *local;
 	const struct batch *batch; /* room for the labels of an example */
-	/* Of the plan, see pieces_plan. */
+	/* Set by pieces_plan. */
 	uint32_t size; /* examples of a whole piece */
-	size_t step_examples;
+	size_t step_examples; /* examples of a whole step */
 	uint32_t parts; /* pieces of a whole step */
-	uint32_t groups; /* of them, whose gradients are added up first; 1: there are none */
+	uint32_t groups; /* groups of pieces whose gradients are added up first; 1: no groups */
 	uint64_t planned; /* steps; 0 if only the clock decides */
-	/* Of the training under way. */
+	/* Of the current training. */
 	uint32_t *order;
 	struct prng shuffle;
 	double began; /* monotonic seconds */
-	size_t next; /* where the order goes on */
-	size_t first, at, end; /* of the step's examples in the order; `at` is the next piece */
-	double weight; /* of them all in the mean loss */
-	uint64_t steps, epochs; /* made */
-	uint64_t passed; /* examples that all steps took, the same one counted again */
+	size_t next; /* place in `order` of the next step's first example */
+	/* Places in `order`: the step's examples are [first, end), the next piece begins at `at`. */
+	size_t first, at, end;
+	double weight; /* of the step's examples in the mean loss */
+	uint64_t steps, epochs; /* made so far */
+	uint64_t passed; /* examples that all steps took; an example taken twice counts twice */
 	bool done;
 };
 
 struct piece {
-	size_t first; /* in the order */
+	size_t first; /* place of the first example in pieces.order */
 	uint32_t n; /* examples */
-	double share; /* of what the step's examples weigh */
-	uint32_t number, count; /* of the step's pieces, from 0 */
-	bool folds; /* the last of a group */
+	double share; /* share of the weight of the step's examples */
+	uint32_t number, count; /* number of this piece, from 0, and how many pieces the step has */
+	bool folds; /* this piece is the last of a group */
 };
 
-/* Sizes and numbers of a training by `local` with so many examples as the set has. */
+/* Plans a training by `local` with the examples of the set. */
 void pieces_plan(struct pieces *p, const struct local_spec *local, const struct dataset *data);
-/* After the plan; net and batch are set. pieces_deinit is due in either case. ERR_NOMEM; ERR_INVALID: there is nothing to make a step of. */
+/* Begins a training, after pieces_plan and with net and batch set. pieces_deinit is due also after an error. ERR_NOMEM; ERR_INVALID: no
+ * step can be made. */
 ERR_MUST_USE enum err pieces_init(struct pieces *p, uint64_t seed, struct why *why);
 void pieces_deinit(struct pieces *p);
-/* Goes to the next step; false: the last was made. */
+/* Goes to the next step; false: the last step was made. */
 bool pieces_step(struct pieces *p);
-/* The step's next piece; false: it has no more. */
+/* The step's next piece; false: the step has no more pieces. */
 bool pieces_next(struct pieces *p, struct piece *out);
-/* The step was made. The time that steps took so far tells whether another one would end nearer to local->seconds: devices of any speed
- * end within half a step of it. */
+/* Called when the step was made. Decides from the time of the steps so far whether another step would end nearer to local->seconds: a
+ * device of any speed ends within half a step of that time. */
 void pieces_made(struct pieces *p);
-/* Different examples that the work took. Of work that was broken off, the same share of those that all of it would have taken as steps
- * were made: three of ten epochs count as three tenths of the examples. */
+/* How many different examples the training took. partial: the share of the steps made times the different examples of the whole training:
+ * three of ten epochs count as three tenths of the examples. */
 uint64_t pieces_examples(const struct pieces *p, bool partial);
 
 #endif

@@ -6,12 +6,12 @@
 struct counts;
 
 /*
- * Counts what a network's outputs say of a batch: the figures' counts (wire/figures). Single IEEE operations only, so that two machines
+ * Counts a batch for the figures of a job (wire/figures) by a network's outputs. Single IEEE operations only, so that two machines
  * count the same.
  *
  * A class is predicted if its output is the largest, the first of equals; an example is right by top k if fewer than k outputs are
- * larger than its class's, or equal and before it. The score of class 1 of two is z / (1 + |z|), z the difference of the outputs: it
- * rises with the probability and, unlike that, tells confident ones apart; the bins are of equal width over its -1 to 1.
+ * larger than its class's, or equal and before it. The score of class 1 of two is z / (1 + |z|), z the difference of the outputs: the score
+ * rises with the probability and, unlike the probability, still differs between very confident outputs; the bins divide -1 to 1 evenly.
  */
 
 /* outputs: n rows of `width`; labels in [0, width). */

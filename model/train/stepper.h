@@ -5,17 +5,17 @@
 struct counts;
 
 /*
- * What makes a training's steps, and evaluates: a table of calls. The network in this process's memory is one row (stepper_net); several
- * machines, or another processor, can be another. Which examples a step takes, in which order, and which step is the last, the loop
- * decides (pieces.h, train.h).
+ * A stepper makes a training's steps, and evaluates: a table of calls. The network in this process's memory is one stepper (stepper_net);
+ * several machines, or another processor, can be another. The loop (pieces.h, train.h) decides which examples a step takes, in which order,
+ * and which step is the last.
  *
- * One thread makes the calls, one after the other; each may block. After a failure, or an evaluation that is broken off,
- * there are no more.
+ * One thread makes the calls, one after the other; each may block. After an error, or an interrupted evaluation, no more calls are
+ * made.
  */
 
 /* A piece of a step: all of the step's examples, or some of them. */
 struct stepper_piece {
-	/* What it points to is the caller's again when the call returns. Its draw says which of the step's pieces it is. */
+	/* What the batch points to is the caller's again when the call returns. batch.draw says which of the step's pieces this is. */
 	struct net_batch batch;
 	uint32_t count; /* pieces of this step */
 	float share; /* of the step's gradient, as in net_add */
@@ -24,11 +24,12 @@ struct stepper_piece {
 struct stepper_calls {
 	/* Before the first step: as net_prepare. `how` lives until the last step. */
 	enum err (*begin)(void *self, const struct net_update *how, struct why *why);
-	/* The next piece of a step. The piece's figures are added to *sums in the order of pieces, at the latest by `step`; *sums lives until
-	 * then. Errors as net_step. */
+	/* The next piece of a step. The piece's figures are added to *sums in the order of pieces, at the latest by `step`; *sums lives
+	 * until then. Errors as net_step. */
 	enum err (*batch)(void *self, const struct net_update *how,
 	    const struct stepper_piece *piece, struct net_result *sums);
-	/* With how->groups above 1: the pieces since the last fold, or since the step began, are one term of the step's gradient (net_fold). */
+	/* With how->groups above 1: the pieces since the last fold, or since the step began, are one term of the step's gradient
+	 * (net_fold). */
 	enum err (*fold)(void *self);
 	/* All pieces of the step were given: moves the parameters. */
 	enum err (*step)(void *self, const struct net_update *how);

@@ -15,7 +15,8 @@ struct train_config {
 	uint64_t round; /* for the schedule, from 1 */
 	uint64_t seed; /* of this device's work in this round */
 	const float *shift; /* added to every gradient (net_update.shift); NULL: none */
-	/* Of an evaluation: to these is added what is counted, with the data set's classes; NULL: nothing is. After a failure of no use. */
+	/* Of an evaluation: counts for the data set's classes, to which the evaluation's are added, undefined after an error; NULL:
+	 * none. */
 	struct counts *counts;
 	/* Called after every step but the last, where there is nothing left to end; returning true ends training there (partial
 	 * work). NULL: never. */
@@ -24,37 +25,39 @@ struct train_config {
 };
 
 struct train_result {
-	/* Different ones that the steps took; of partial work with a number of steps planned: those that all of it would have
-	 * taken x steps done / steps planned, rounded down, at least 1. */
+	/* Different examples that the steps took. Of partial work with a number of steps planned: the different examples of the whole work
+	 * x steps done / steps planned, rounded down, at least 1. */
 	uint64_t examples;
 	uint64_t steps;
-	/* Means over everything that the steps took, each before its step: 0 and NaN if nothing counted, accuracy NaN also for regression. */
+	/* Means over everything that the steps took, each before its step: 0 and NaN if nothing counted, accuracy NaN also for
+	 * regression. */
 	double loss, accuracy;
-	double
-	    loss_count; /* what that loss is divided by: examples, or labels by their weights (net_result) */
-	uint64_t labels, right; /* that counted; 0 for regression */
+	/* The divisor of `loss`: examples, or labels by their weights (net_result). */
+	double loss_count;
+	/* Labels that counted, and those of them that were right; 0 for regression. */
+	uint64_t labels, right;
 	bool partial; /* stopped before the planned work */
 	double normaliser; /* sum of the local step weights (FedNova): steps for plain SGD,
 			      [t - m(1-m^t)/(1-m)]/(1-m) with momentum m, [1-(1-rate mu)^t]/(rate mu) with prox mu;
 			      steps for Adam and AdamW, which have none */
 };
 
-/* Is this what the net learns from? ERR_INVALID, ERR_LIMIT; `why` says what differs. Labels of a set with labels are looked at. */
+/* Does the data set fit the net, its labels included? ERR_INVALID, ERR_LIMIT; `why` says what differs. */
 ERR_MUST_USE enum err train_check(
     const struct net *net, const struct dataset *data, struct why *why);
 
 /* Trains the stepper's parameters, from fresh momentum; at least one step. ERR_NUMERIC if the loss or a weight is no longer finite,
  * ERR_LIMIT if the net was not built for batches of this size, ERR_INVALID if data and net do not fit, no label counts, or a piece has
- * fewer examples than local->least. A last, smaller batch of an epoch is used, unless it is smaller than that: its examples wait for the
- * next epoch. A step whose labels all weigh nothing is none. */
+ * fewer examples than local->least. A last, smaller batch of an epoch is used, unless it has fewer than local->least examples, which then
+ * wait for the next epoch. A step whose labels all weigh nothing is skipped. */
 ERR_MUST_USE enum err train_run(struct stepper stepper, const struct dataset *data,
     const struct train_config *config, struct train_result *result, struct why *why);
 
-/* Does anything of the set, which fits the net, count in its loss? False: the labels are all ignored, or weigh nothing. */
+/* Does any example of the set, which fits the net, count in the loss? False: all labels are ignored, or weigh nothing. */
 bool train_counts(const struct net *net, const struct dataset *data);
 
-/* Bytes that train_run takes at its most of this net, those of the net included, with a set of so many examples; shift: there is one in
- * the config. Prepares the net. Errors of net_prepare. */
+/* The most bytes that train_run takes with this net, config and data set, the net's own bytes included. Prepares the net. Errors of
+ * net_prepare. */
 ERR_MUST_USE enum err train_bytes(struct net *net, const struct train_config *config,
     const struct dataset *data, uint64_t *bytes, struct why *why);
 
@@ -63,17 +66,18 @@ uint64_t train_evaluate_bytes(const struct net *net, const struct dataset *data,
 
 struct train_score {
 	uint64_t examples;
-	uint64_t labels, right; /* that count; 0 without */
-	double
-	    weight; /* what the mean loss counts: examples, or labels by their weights (net_result) */
+	/* Labels that count, and those of them that are right; 0 without labels. */
+	uint64_t labels, right;
+	/* The divisor of the mean loss: examples, or labels by their weights (net_result). */
+	double weight;
 	double loss; /* mean, of a text per token */
 	double accuracy; /* share of labels that are right; NaN for regression */
 };
 /* Evaluates on the whole set in batches. */
 ERR_MUST_USE enum err train_evaluate(struct stepper stepper, const struct dataset *data,
     const struct data_spec *spec, struct train_score *score, struct why *why);
-/* Likewise, with the config's data, counts, stop and context: stop is called before every batch, with how many are done and how many there
- * are. ERR_CLOSED once it returns true. */
+/* train_evaluate with the config's data, counts, stop and context. `stop` is called before every batch, with how many batches are done and
+ * how many there are. ERR_CLOSED once `stop` returns true. */
 ERR_MUST_USE enum err train_evaluate_while(struct stepper stepper, const struct dataset *data,
     const struct train_config *config, struct train_score *score, struct why *why);
 
