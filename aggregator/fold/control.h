@@ -8,11 +8,12 @@
  * of the devices' variates, all of which begin at zero. count <= RULE_TILE.
  */
 
-/* changes: read_tile gives a change's elements; weights are not looked at. Their sum in f64, in the order given. ERR_INVALID if count
- * is larger, or what read_tile returned. */
+/* Sums elements [first, first + count) of the devices' changes in f64, in the order given. changes->read_tile reads a change; weights are
+ * not used. ERR_INVALID if count > RULE_TILE, or what read_tile returned. */
 ERR_MUST_USE enum err control_sum(
     const struct rule_input *changes, uint64_t first, size_t count, double *sum);
-/* The sum is divided once, added to c in f64 and rounded once to f32. ERR_NUMERIC if a result is not finite: c is then of no use. */
+/* Divides the sum once by `devices` (N), adds it to c in f64 and rounds once to f32. ERR_NUMERIC if a result is not finite: c is then
+ * undefined. */
 ERR_MUST_USE enum err control_step(float *c, const double *sum, size_t count, uint32_t devices);
 
 #endif

@@ -8,16 +8,16 @@ struct download_spec;
 struct tensor_table;
 
 /*
- * What folding a round takes, known from the job's document and its model's table alone, so that it can be bounded before a job is taken
- * and room be kept before a round is folded.
+ * The time and memory that folding a round takes, from the job's document and its model's table alone: a coordinator bounds the cost before
+ * it accepts a job, and keeps memory free before it folds a round.
  */
 struct fold_cost {
-	double work; /* operations on numbers, each about as long as a multiply-add */
+	double work; /* arithmetic operations, each about as long as a multiply-add */
 	uint64_t
 	    bytes; /* of memory: the new model, what the job keeps between rounds, what the rule needs */
 };
 
-/* Of a round of so many deltas on so many threads; zeros for what is not in this build. */
+/* The cost of a round of so many deltas on so many threads; zeros if the rule, optimizer or codec is not in this build. */
 struct fold_cost fold_cost(const struct aggregate_spec *aggregate,
     const struct download_spec *download, const struct tensor_table *table, size_t deltas,
     unsigned threads);

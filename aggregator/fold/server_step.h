@@ -6,8 +6,9 @@
 struct stop;
 
 /*
- * The second half of a fold: an update moves the weights. The server optimizer moves those of train tensors; those of average tensors
- * get the update as it is. A job may send new models as differences (download_step.h): then the weights are what arrives of them.
+ * The second half of a fold: an update moves the weights. The server optimizer moves the weights of train tensors; the update is added to
+ * those of average tensors unchanged. In a job that sends new models as differences (download_step.h) the weights become what devices
+ * decode.
  *
  * What a job keeps between rounds is one vector of floats: the optimizer's vectors, then the rule's last update, then what the
  * download's codec has lost so far, last the control variate.
@@ -21,13 +22,15 @@ struct server_step {
 	const struct aggregate_spec *spec;
 	const struct server_opt *opt;
 	struct server_opt_params params;
-	double rate; /* of this round by its schedule; params has it too */
-	uint8_t *data; /* the base model's data section, table->bytes long; becomes the new one's */
-	float *state; /* server_step_floats, before and after; NULL if none */
+	/* Of this round by its schedule; params.rate is what moves the weights (server_step_scale). */
+	double rate;
+	/* The base model's data section, table->bytes long; becomes the new model's. */
+	uint8_t *data;
+	float *state; /* server_step_floats floats, changed in place; NULL if there is no state */
 	struct download_step download;
 };
 
-/* Sets spec, opt and params: those of this round. ERR_UNSUPPORTED if the optimizer is not in this build. */
+/* Sets spec, and opt, rate and params for this round. ERR_UNSUPPORTED if the optimizer is not in this build. */
 ERR_MUST_USE enum err server_step_choose(
     struct server_step *s, const struct aggregate_spec *spec, uint64_t round);
 /* Sets download, before the state is sized; by default there is none. Errors of download_step_choose. */
@@ -40,16 +43,16 @@ uint64_t server_step_floats(const struct server_step *s);
 /* Bytes of the state of a job, whatever its round; 0 if its optimizer or codec is not in this build. */
 uint64_t server_step_bytes(const struct aggregate_spec *aggregate,
     const struct download_spec *download, const struct tensor_table *table);
-/* Fills the state of a job's first round. ERR_CLOSED once `stop` is asked for, which may be NULL. */
+/* Fills the state of a job's first round. ERR_CLOSED once `stop` (may be NULL) is asked for. */
 ERR_MUST_USE enum err server_step_start(
     const struct server_step *s, float *state, struct stop *stop);
 /* rule_input.centre: the rule's last update. NULL if the rule keeps none. */
 const float *server_step_centre(const struct server_step *s);
 /* Moves the weights of the tile that begins with element `first` by its update. ERR_NUMERIC if a weight is not finite; data and state
- * are then of no use. */
+ * are then undefined. */
 ERR_MUST_USE enum err server_step_run(
     const struct server_step *s, uint64_t first, size_t count, const float *update);
-/* spec->variates: moves the control variate there by the sum of the changes. Errors of control_step. */
+/* spec->variates: moves elements [first, first + count) of the control variate by the sum of the changes. Errors of control_step. */
 ERR_MUST_USE enum err server_step_control(
     const struct server_step *s, uint64_t first, size_t count, const double *sum);
 

@@ -14,10 +14,10 @@
 #define DISTANCE_MAX 4096 /* vectors */
 #define DISTANCE_RUN 1024 /* coordinates */
 
-/* Adds to d2[i * n + j], for all i < j < n, the squared distances of rows i and j over `count` coordinates; what else is in d2
- * stays. rows: n rows, `stride` floats apart. A distance beyond f32's range becomes infinite. */
+/* Adds to d2[i * n + j], for all i < j < n, the squared distance of rows i and j over `count` coordinates; other entries of d2
+ * stay. rows: n rows, `stride` floats apart. A distance beyond f32's range becomes infinite. */
 void distance_add(double *d2, const float *rows, size_t n, size_t stride, size_t count);
-/* Copies the upper half to the lower and zeros the diagonal. */
+/* Copies the upper half of d2 (i < j) to the lower and zeros the diagonal. */
 void distance_mirror(double *d2, size_t n);
 
 #endif

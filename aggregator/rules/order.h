@@ -25,8 +25,8 @@ size_t order_comparators(const struct order *o);
  * network, each with a scratch of its own. */
 void order_mean(const struct order *o, const float *rows, size_t stride, size_t count,
     int32_t *scratch, float *out);
-/* out[i] = mean of the `keep` values nearest to the median of the column: of all runs of that many neighbours in order, the one
- * whose farther end is nearest, the lower one of two alike. The network must bring all ranks to their places. */
+/* out[i] = mean of the `keep` values nearest to the median of column i: among all runs of `keep` neighbours in sorted order, the run
+ * whose farther end is nearest to the median, of two equal runs the lower. The network must bring all ranks to their places. */
 void order_around(const struct order *o, const float *rows, size_t stride, size_t count,
     size_t keep, int32_t *scratch, float *out);
 size_t order_scratch(const struct order *o);

@@ -29,13 +29,13 @@ struct rule_spec;
  *
  * Before any of them: norm bounding (a delta longer than the bound is shortened to it), bucketing (means of `bucket` deltas
  * each take their place; Karimireddy et al. 2022) or nearest-neighbour mixing (each is replaced by the mean of its n - f
- * nearest; Allouah et al. 2023). Only mean, and geometric_median with `hostile` 0, look at the weights: who claims more examples
- * than all the others decides there. After mixing none does.
+ * nearest; Allouah et al. 2023). Only mean, and geometric_median with `hostile` 0, use the weights: under these a device that claims more
+ * examples than all others together decides alone. After mixing no rule uses the weights.
  */
 
 /* Largest count a rule asks read_tile for at once, and the most that rule_fold takes. */
 #define RULE_TILE 16384
-/* Deltas that rules other than the plain mean take; distances need memory of its square. */
+/* The most deltas for rules other than the plain mean; distances need memory of this number's square. */
 #define RULE_DELTAS_MAX 1024
 
 struct stop;
@@ -51,17 +51,17 @@ struct rule_input {
 	const double *weights;
 	const float *centre; /* rule_keeps: the last update, `elements` floats; zero at first */
 	uint64_t seed; /* of bucketing: another one each round */
-	/* Once it is asked for, rule_measure and rule_plan end with ERR_CLOSED. NULL: never. */
+	/* Once the stop is asked for, rule_measure and rule_plan end with ERR_CLOSED. NULL: never. */
 	struct stop *stop;
 };
 
 struct rule;
 
-/* What a rule takes for so many deltas, to bound it beforehand: operations on each element, and what comes but once, both about as long
- * as a multiply-add; bytes of memory beside what is read and written, with so many threads. Zeros for a rule that rule_check refuses. */
+/* The cost of a rule for so many deltas, to bound it beforehand. Zeros for a rule that rule_check refuses. */
 struct rule_cost {
+	/* Operations for each element, and once a round; one is about as long as a multiply-add. */
 	double each, once;
-	uint64_t bytes;
+	uint64_t bytes; /* of memory beside input and update, with so many threads */
 };
 struct rule_cost rule_cost(const struct rule_spec *spec, size_t deltas, unsigned threads);
 
@@ -69,7 +69,7 @@ struct rule_cost rule_cost(const struct rule_spec *spec, size_t deltas, unsigned
 bool rule_known(const char *name);
 /* Does the rule begin from the update of the round before? */
 bool rule_keeps(const struct rule_spec *spec);
-/* May rounds of at least `deltas` reports use this? ERR_INVALID, ERR_LIMIT with the reason. */
+/* May rounds of at least `deltas` reports use this rule? ERR_INVALID, ERR_LIMIT with the reason. */
 ERR_MUST_USE enum err rule_check(const struct rule_spec *spec, size_t deltas, struct why *why);
 
 /* *spec is copied; what `in` points to stays the caller's and must live as long as the rule. Errors of rule_check, ERR_NOMEM,
@@ -77,9 +77,9 @@ ERR_MUST_USE enum err rule_check(const struct rule_spec *spec, size_t deltas, st
 ERR_MUST_USE enum err rule_new(
     struct rule **out, const struct rule_spec *spec, const struct rule_input *in, struct why *why);
 void rule_free(struct rule *r);
-/* Strips to be measured before rule_plan; 0 if this rule needs neither. */
+/* How many strips rule_measure has to measure before rule_plan; 0 if this rule needs neither call. */
 unsigned rule_measures(const struct rule *r);
-/* What read_tile returned, ERR_NOMEM or ERR_CLOSED. */
+/* rule_measure and rule_plan fail with what read_tile returned, ERR_NOMEM or ERR_CLOSED. */
 ERR_MUST_USE enum err rule_measure(struct rule *r, unsigned strip);
 ERR_MUST_USE enum err rule_plan(struct rule *r);
 /* Writes the update for [first, first+count) to update[0..count). ERR_NUMERIC if a value is not finite, ERR_NOMEM, or what

@@ -16,7 +16,7 @@ enum rule_pass { RULE_NORMS, RULE_DISTANCES, RULE_READY };
 struct rule {
 	struct rule_spec spec;
 	struct rule_input in;
-	bool compares; /* whole deltas with each other */
+	bool compares; /* the rule compares whole deltas with each other */
 	enum rule_pass pass;
 	size_t points; /* deltas, and the centre behind them if there is one */
 	unsigned strips;
@@ -27,8 +27,8 @@ struct rule {
 	size_t *members; /* RULE_SUM: the points that count */
 	double *weights; /* of the members */
 	size_t member_count;
-	size_t rows; /* else: what is sorted */
-	/* Rows x points, 1: the row is the mean of these; NULL: rows are the members. */
+	size_t rows; /* RULE_RANKS, RULE_AROUND: how many rows are sorted */
+	/* rows x points; 1: the point is one of those whose mean is the row. NULL: rows are the members. */
 	uint8_t *mix;
 	struct order *order;
 	size_t keep; /* RULE_AROUND */
@@ -39,7 +39,7 @@ ERR_MUST_USE enum err rule_read(
     const struct rule *r, size_t point, uint64_t first, size_t count, float *out);
 /* The elements of strip `strip`: [*first, *end). */
 void rule_strip(const struct rule *r, unsigned strip, uint64_t *first, uint64_t *end);
-/* Coordinates of n points that are worked on at a time: a multiple of 1024, at most RULE_TILE. */
+/* How many coordinates of n points are processed at a time: a multiple of 1024, at most RULE_TILE. */
 size_t rule_width(size_t n);
 /* rule_fold of the forms that sort. */
 ERR_MUST_USE enum err rule_sort(const struct rule *r, uint64_t first, size_t count, float *update);

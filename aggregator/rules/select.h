@@ -7,10 +7,10 @@
 #include "err.h"
 
 /*
- * What robust rules conclude from the distances between n vectors alone: which of them count, and how much. d2 is a full
- * n x n matrix of squared distances (distance.h). Weights are those of a weighted mean, and no vector is looked at here. Ties go to the lower index. f is the number of vectors that may be
- * hostile. All fail with ERR_NOMEM, and with ERR_INVALID if n is too small for f;
- * those that may take long with ERR_CLOSED once the program is to end.
+ * What robust rules conclude from the distances between n vectors alone: which vectors count, and how much. d2 is a full n x n matrix of
+ * squared distances (distance.h); the vectors themselves are not read. Weights are those of a weighted mean. Ties go to the lower index. f
+ * is the number of vectors that may be hostile. All functions fail with ERR_NOMEM, and with ERR_INVALID if n is too small for f; those with
+ * a `stop` fail with ERR_CLOSED once the stop is asked for.
  */
 struct stop;
 
@@ -22,19 +22,19 @@ ERR_MUST_USE enum err select_krum(
 ERR_MUST_USE enum err select_bulyan(
     const double *d2, size_t n, size_t f, bool *picked, struct stop *stop);
 /* The smoothed Weiszfeld iterations of RFA (Pillutla et al. 2022) for the geometric median with the weights alpha (sum 1), begun
- * at the vector with the smallest weighted sum of distances; in the first iteration no distance counts as less than that to the
- * nearest other vector, or it would stay there. A weight below 1e-5 of the largest becomes 0: its vector is farther
- * by that factor, and its distances are not known well enough to be of use. */
+ * at the vector with the smallest weighted sum of distances. In the first iteration no distance counts as less than the distance to the
+ * nearest other vector, or the iteration would stay at its start. A weight below 1e-5 of the largest becomes 0: its vector is farther
+ * by that factor, and the vector's distances are not exact enough to be of use. */
 ERR_MUST_USE enum err select_median(const double *d2, size_t n, const double *alpha, double nu,
     unsigned iterations, double *weights, struct stop *stop);
 /* Centered clipping (Karimireddy et al. 2021): v <- v + 1/(n-1) sum (x_i - v) min(1, tau / |x_i - v|). The last of the n vectors
- * is the centre v to begin with. A share below 1e-5 counts as 0. */
+ * is the first centre v. A share below 1e-5 counts as 0. */
 ERR_MUST_USE enum err select_clip(const double *d2, size_t n, double tau, unsigned iterations,
     double *weights, struct stop *stop);
 /* Nearest-neighbour mixing (Allouah et al. 2023): row i of the n x n mix is the mean of the n - f vectors nearest to i. n > f. */
 ERR_MUST_USE enum err select_nearest(const double *d2, size_t n, size_t f, double *mix);
-/* Bucketing (Karimireddy et al. 2022): rows are means of s vectors each in an order drawn from seed, the last of those left over.
- * Returns rows in *rows: (n + s - 1) / s. */
+/* Bucketing (Karimireddy et al. 2022): each row of the mix is the mean of s vectors in an order drawn from seed, the last row of the rest.
+ * Writes the number of rows, (n + s - 1) / s, to *rows. */
 ERR_MUST_USE enum err select_buckets(size_t n, size_t s, uint64_t seed, double *mix, size_t *rows);
 /* Squared distances between mixed vectors; the rows of mix (rows x n) sum to 1. out: rows x rows. */
 ERR_MUST_USE enum err select_mixed(
