@@ -8,24 +8,25 @@
 /* What a job's "stop" bounds, but for its target. */
 enum after_limit {
 	AFTER_NO_LIMIT,
-	AFTER_ROUNDS, /* as many as it may have, those that failed among them */
-	AFTER_REPORTS, /* in its models, those that a guard went back behind among them */
-	AFTER_SECONDS, /* since the submission, pauses among them */
+	AFTER_ROUNDS, /* stop.rounds; failed rounds count */
+	AFTER_REPORTS, /* stop.reports; reports in models that a guard gave up count */
+	AFTER_SECONDS, /* stop.seconds since the submission; pauses count */
 };
-/* Where a job has come to with a round that has closed. */
+/* A job's progress when a round has closed. */
 struct after_progress {
-	uint64_t round; /* its number */
-	uint64_t reports; /* with those of this round */
-	double seconds; /* until it closed */
+	uint64_t round; /* the round's number */
+	uint64_t reports; /* in models so far, this round's included */
+	double seconds; /* from the submission until the round closed */
 };
-/* The first limit that is reached. */
+/* The first limit that is reached, in the order of enum after_limit. */
 enum after_limit after_reached(const struct stop_spec *stop, const struct after_progress *p);
 
 struct after_round {
-	enum after_limit limit; /* that it has reached */
-	unsigned actions; /* what the machine answers to its end */
+	enum after_limit limit; /* the limit that the job has reached */
+	unsigned actions; /* the round_actions that round_step returned for the round's end */
 	bool committed; /* with a model of its own */
-	bool has_evaluators; /* as many as the quorum can measure that model, as far as is known */
+	/* As many devices as the quorum can evaluate the round's model, as far as is known. */
+	bool has_evaluators;
 	bool evaluated;
 	double loss, accuracy,
 	    own; /* of the model, own by the monitor's own metric; not finite: never a target that was reached */
@@ -34,24 +35,27 @@ struct after_round {
 
 struct after {
 	bool begin_next;
-	bool begin_evaluation; /* of the model that the round made: nobody has measured it yet */
-	enum job_state job_state; /* JOB_UNKNOWN: as it is */
-	char job_reason[128]; /* why it changes; of an evaluation that begins: why it will */
+	/* Devices are to evaluate the model that the round made, which has no figures yet. */
+	bool begin_evaluation;
+	enum job_state job_state; /* the job's new state; JOB_UNKNOWN: no change */
+	/* Why the state changes; with begin_evaluation: why it will change afterwards. */
+	char job_reason[128];
 };
 
-/* A job is done when its target or a limit is reached (that of reports not by a round that failed), even where its guard or failed rounds would pause it. One that its guard
- * stops is stopped, unless it has reached its target. Where devices evaluate, a job that is done has its last model evaluated first, if
- * anybody can; if not, its reason says so. */
+/* A job is done when its target or a limit is reached (AFTER_REPORTS not by a failed round), even where its guard or failed rounds would
+ * pause it. A job that its guard stops is stopped, unless the target is reached. Where devices evaluate, the last model is evaluated before
+ * the job is done, if there are evaluators; if not, job_reason says so. */
 void after_decide(struct after *out, const struct job_spec *spec, const struct after_round *r);
 
 /* An evaluation that has ended. */
 struct after_evaluation {
-	const char *
-	    reason; /* why it was made, as after_decide said it; "" of a job that does nothing else */
+	/* Why it was made, the job_reason of after_decide; "" for a job that only evaluates. */
+	const char *reason;
 	uint32_t reports, quorum;
-	bool known; /* there is a figure */
+	bool known; /* the evaluation gave a figure */
 };
-/* The job is done, and its reason says whether its model has its figure. why: of the evaluation, "" if it has. */
+/* Ends a job with its evaluation: out->job_state becomes JOB_DONE, job_reason says whether the model has a figure. why: why the evaluation
+ * gave none; "" if it gave one. */
 void after_evaluated(struct after *out, const struct after_evaluation *v, char why[128]);
 
 #endif

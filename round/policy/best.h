@@ -3,14 +3,14 @@
 #include "job.h"
 
 /*
- * The best models of a job by its monitor, as Lightning's ModelCheckpoint keeps its top k: a model goes before those that it beats, and of
- * equals the older stays before. One that is measured again counts by the newer figure. Pure.
+ * The best models of a job by its monitor, as Lightning's ModelCheckpoint keeps its top k: a better model stands before a worse one, of
+ * equal models the older first. A model that is measured again counts by the newer figure. Pure.
  */
 #define BEST_MAX JOB_KEEP_BEST_MAX
 
 struct best_point {
 	double value; /* finite */
-	uint64_t round; /* that made the model; 0: the initial one */
+	uint64_t round; /* the round that made the model; 0: the initial model */
 	uint8_t model[32];
 };
 
@@ -20,7 +20,7 @@ struct best {
 	uint32_t count;
 };
 
-/* room: how many are kept, 1..BEST_MAX. A value that is not finite changes nothing. True if something changed. */
+/* Adds a measured model. room: how many models are kept, 1..BEST_MAX. A value that is not finite changes nothing. True if *b changed. */
 bool best_step(
     struct best *b, const struct monitor_spec *monitor, uint32_t room, const struct best_point *p);
 bool best_holds(const struct best *b, const uint8_t model[32]);

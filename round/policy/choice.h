@@ -6,10 +6,10 @@
 #include "err.h"
 
 /*
- * The two choices among devices that follow from ids alone (wire/FORMAT.md, Ids): who knows the job and the ids comes to the same.
+ * The two choices among devices that follow from ids alone (wire/FORMAT.md, Ids): whoever knows the job and the ids gets the same result.
  */
 
-/* Where a job's `select.percent` finds the device: from 0 to below 100, the same in all rounds. */
+/* The device's place for a job's `select.percent`: from 0 to below 100, the same in all rounds. */
 double choice_percent(const uint8_t job[16], const uint8_t device[32]);
 /* The number by which a device is drawn in a round: SHA-256(seed || round || id). A draw of k takes the k least. */
 struct choice_ticket {
@@ -18,7 +18,7 @@ struct choice_ticket {
 };
 void choice_ticket(
     struct choice_ticket *out, const uint8_t device[32], uint64_t seed, uint64_t round);
-/* Sorts ids by their numbers. ERR_NOMEM: nothing has moved. */
+/* Sorts device ids by their ticket numbers. ERR_NOMEM: nothing has moved. */
 ERR_MUST_USE enum err choice_draw(
     uint8_t (*devices)[32], size_t count, uint64_t seed, uint64_t round);
 

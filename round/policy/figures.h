@@ -3,20 +3,20 @@
 #include "counts.h"
 
 /*
- * The ratios that people decide by, from the counts of all devices together. The one place where they are defined; docs/algorithms.md
- * says them in words, with sources. NaN where there is nothing to divide by. Pure.
+ * Figures: the ratios that people decide by, from the counts of all devices together. The only place where they are defined;
+ * docs/algorithms.md defines them in words, with sources. NaN where the divisor is 0. Pure.
  */
 
 struct figures_class {
 	double recall; /* right / examples of the class */
-	double precision; /* right / taken for the class */
-	double f1; /* 2 right / (examples + taken) */
+	double precision; /* right / predicted as the class */
+	double f1; /* 2 right / (examples + predicted) */
 };
 
 struct figures {
-	const struct counts *counts; /* the caller's: what was wanted, and the sums */
+	const struct counts *counts; /* the caller's: which figures were wanted, and the sums */
 	struct figures_class *classes; /* counts->class_count; NULL if not wanted */
-	/* Means over the classes that occur among the examples or what they were taken for; what has nothing to divide by counts as 0. */
+	/* Means over the classes that occur among the labels or the predictions; a ratio with divisor 0 counts as 0. */
 	struct figures_class macro;
 	double top[FIGURE_SET_TOPS_MAX]; /* share right by each of counts->wanted.tops */
 	double mae; /* mean of |e| */
@@ -26,7 +26,7 @@ struct figures {
 	double auc;
 };
 
-/* counts must stay. ERR_NOMEM. */
+/* Computes the figures; `counts` must outlive *out. ERR_NOMEM. */
 ERR_MUST_USE enum err figures_of(struct figures *out, const struct counts *counts);
 void figures_deinit(struct figures *f);
 

@@ -3,18 +3,19 @@
 #include "job.h"
 
 /*
- * What a job will still need of a coordinator's disk, from what it is: docs/configuration.md has the sums. Pure.
+ * How many bytes a job will still need on a coordinator's disk; docs/configuration.md has the sums. Pure.
  */
 
-/* What is known of the job; a new one has the zeros. */
+/* What is known of the job; for a new job the counts are 0. */
 struct forecast_job {
 	const struct job_spec *spec;
 	struct keep_spec keep; /* JOB_KEEP_CONFIGURED replaced by what [retention] says */
 	uint64_t elements, model_bytes;
-	uint64_t payload_bytes; /* of a delta, with what else travels in it, at most */
-	uint64_t state_bytes; /* of the optimizer and what else is kept between rounds */
-	uint64_t rounds; /* after which it ends; 0: it says no number */
-	uint64_t committed; /* of them */
+	uint64_t payload_bytes; /* the most bytes of a delta's payload, a second vector included */
+	/* Of the optimizer's state and all else that is kept between rounds. */
+	uint64_t state_bytes;
+	uint64_t rounds; /* how many the job has at most; 0: no number is set */
+	uint64_t committed; /* rounds so far */
 	uint64_t accepted; /* deltas of the open round */
 	uint32_t best_held; /* models that are kept because they were the best */
 };
@@ -28,9 +29,9 @@ struct job_forecast {
 };
 
 struct job_forecast forecast_job(const struct forecast_job *j);
-/* Bytes of the models that are kept of a job that ends after so many rounds; 0: at any time. UINT64_MAX: without end. */
+/* The most bytes of a job's kept models, at its end after so many rounds; rounds 0: at any time. UINT64_MAX: they grow without end. */
 uint64_t forecast_kept(const struct keep_spec *keep, uint64_t model_bytes, uint64_t rounds);
-/* Of the files beside each model but the first, which devices fetch in its place; 0: the job has none. */
+/* Bytes of the difference that lies beside each model but the first, for devices that hold the model before; 0: the job has none. */
 uint64_t forecast_difference_bytes(const struct job_spec *spec, uint64_t elements);
 
 #endif

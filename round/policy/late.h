@@ -14,47 +14,46 @@ struct staleness_spec;
  * would have in its own round. Only sums, quotients and square roots: the same bits everywhere.
  */
 double late_weight(const struct staleness_spec *spec, uint64_t t);
-/* The same as a factor of the delta, so that the divisor stays as it is, or of the delta's weight: *scale, 1 in the second case, and
- * *weight, which is multiplied. */
+/* Applies late_weight. STALENESS_BY_COUNT: *scale, a factor of the delta, becomes s(t) and *weight stays. STALENESS_BY_WEIGHTS: *weight is
+ * multiplied by s(t) and *scale becomes 1. */
 void late_apply(const struct staleness_spec *spec, uint64_t t, double *weight, double *scale);
 
 /*
- * Which of a job's last rounds lie on the way to the model that the open round starts from: where a guard went back, what was made
- * after the model that it went back to does not. A delta of such a round's base leads away from a model that was given up.
+ * Which of a job's last rounds led to the model that the open round starts from. Where a guard went back, the rounds after the model that
+ * it went back to did not; a delta that starts from such a round's base belongs to a model that was given up.
  */
 struct late_point {
 	uint64_t round;
-	uint8_t base[32]; /* what its tasks start from */
-	uint8_t model
-	    [32]; /* what it came to: the base again, if it failed; not looked at of the open round */
-	bool live; /* its base lies on the way */
+	uint8_t base[32]; /* the model that the round's tasks start from */
+	/* The model that the round made; the base again if it failed. Not used of the open round. */
+	uint8_t model[32];
+	bool live; /* `base` led to the model that the open round starts from */
 };
 
-/* Sets `live` of all. points[0] is the open round, the others those before it without a gap, the newest first. */
+/* Sets `live` of all points: points[0] is the open round, the others are the rounds before it without a gap, the newest first. */
 void late_trace(struct late_point *points, size_t count);
 
 /*
  * How often one device may be in the buffers of a job whose rule bears hostile ones. Such a rule counts liars among the deltas of a
- * round; where rounds take what comes first, whoever is fast is in every one of them, and a few fast liars are more of each buffer than
- * of the fleet. So a device rests after a delta: of n devices that ask, each has a turn every n / goal buffers if all are alike, and
- * none more than three times as often. A fleet of less than three times the goal needs everybody, and rests nobody.
+ * round; where rounds take what comes first, a fast device is in every one of them, and a few fast liars are a larger share of each buffer
+ * than of the fleet. So a device waits after a delta: of n devices that ask, each has a turn every n / goal buffers if all are alike, and
+ * none more than three times as often. A fleet of less than three times the goal needs every device, and none waits.
  */
 
-/* Buffers that a device waits after the one that took its delta. */
+/* How many buffers a device waits after the buffer that took its delta; devices: how many ask. */
 uint64_t late_rest(uint64_t devices, uint32_t goal);
 
 /*
- * The bases of a buffered job that devices measure. Each delta of a buffer may have started from another model, and what its device says
- * is of that one: a base has a figure once as many as the quorum have answered its round's tasks, in whatever rounds they were folded.
- * That may be some rounds after its own, so that a guard that goes back must still know then who made it and which state it has.
- * Pure.
+ * The bases of a buffered job that devices measure. Each delta of a buffer may have started from another model, and its device's figures
+ * are of that model: a base has a figure once a quorum of devices has answered its round's tasks, in whatever rounds their deltas were
+ * folded. That may be some rounds later, and a guard that goes back then needs the round that made the base, and its state. Pure.
  */
 #define LATE_BASES_MAX \
-	32 /* models and states that are held for it; what is measured later is shown, and no guard sees it */
+	32 /* bases whose models and states are held; figures of older bases are shown, but no guard sees them */
 
 struct late_base {
-	uint64_t round; /* whose tasks start from it */
-	uint64_t maker; /* the round that made it; 0: the initial one */
+	uint64_t round; /* the round whose tasks start from this base */
+	uint64_t maker; /* the round that made the base; 0: the initial model */
 	uint8_t model[32], state[32]; /* ids; zero: none */
 };
 
@@ -64,20 +63,20 @@ struct late_bases {
 	uint32_t count;
 };
 
-/* That of a newer round; the oldest makes way for it. */
+/* Adds the base of a newer round; if *b is full, the oldest goes. */
 void late_bases_add(struct late_bases *b, const struct late_base *newer);
-/* Forgets those of rounds before this one: their tasks are too old, or a newer base is measured. */
+/* Forgets the bases of rounds before `before`: their tasks are too old, or a newer base is measured. */
 void late_bases_forget(struct late_bases *b, uint64_t before);
-/* A guard went back to this model, and gave up those of the last rounds: forgets all others. */
+/* A guard went back to `model` and gave up the models of the last rounds: forgets all bases but that model. */
 void late_bases_branch(struct late_bases *b, const uint8_t model[32]);
-/* That of a round's tasks; NULL: it is not known any more. */
+/* The base that this round's tasks start from; NULL: no longer known. */
 const struct late_base *late_bases_find(const struct late_bases *b, uint64_t round);
 
-/* How many have answered a round's tasks by now. */
+/* How many devices have answered a round's tasks by now. */
 struct late_answers {
 	uint64_t round, count;
 };
-/* The round whose base a buffer measures: the newest that has its quorum, after the one measured last. 0: none. */
+/* The round whose base a closed buffer measures: the newest round after `last` (measured last) that has a quorum of answers. 0: none. */
 uint64_t late_measured(
     const struct late_answers *all, size_t count, uint64_t last, uint32_t quorum);
 

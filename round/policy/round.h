@@ -22,7 +22,7 @@ struct round_policy {
 	bool late;
 	bool buffered; /* tasks outlive their round: invite_max bounds those that are out */
 	bool sample; /* gather askers and draw instead of first come, first served */
-	bool once; /* its deadline closes it, whatever it has */
+	bool once; /* the deadline closes the round, however few reports it has */
 	uint32_t failures; /* failed rounds in a row that pause the job */
 };
 
@@ -41,12 +41,12 @@ enum round_event {
 	ROUND_ASK, /* an eligible device that holds no task of this round asks for one */
 	ROUND_DRAWN, /* the draw was made; arg = devices drawn; the deadline runs from here */
 	ROUND_TAKE, /* a complete, checked delta is about to be committed; arg: enum round_take */
-	ROUND_ACCEPTED, /* it is durable; arg = 1 if it is of the next round */
-	ROUND_LOST, /* its commit failed; arg likewise */
-	ROUND_EXPIRED, /* a task has been out for too long, or what came of it is lost: its place is free */
+	ROUND_ACCEPTED, /* a delta is durable; arg = 1 if it is of the next round */
+	ROUND_LOST, /* a delta's commit failed; arg = 1 if it was of the next round */
+	ROUND_EXPIRED, /* a task has been out for too long, or its delta is lost: its place is free */
 	ROUND_EARLY, /* after a restart; arg = deltas that the next round has already */
 	ROUND_OUT, /* after a restart; arg = tasks of a buffered job that are out */
-	ROUND_GAVE_UP, /* an invited device aborted its task; arg = 1 if because its base gives no numbers, and a
+	ROUND_GAVE_UP, /* an invited device aborted its task; arg = 1 if because the base gives no finite numbers, and a
 			 guard wants to know */
 	ROUND_TICK, /* time passed */
 	ROUND_FOLDED, /* the new model is committed */
@@ -56,28 +56,28 @@ enum round_event {
 	ROUND_STOP, /* the job ends now: stop condition or command */
 };
 
-/* A set. */
+/* Bits that say of a delta: */
 enum round_take {
 	ROUND_TAKE_FRESH = 1u
-	    << 0, /* its device was not invited in this opening: its task is of an earlier one, of before a
+	    << 0, /* its device was not invited in this opening: the task is of an earlier opening, of before a
 				     * restart, or was given up */
-	ROUND_TAKE_NEXT = 1u << 1, /* it is for the next round, even if this one is open */
+	ROUND_TAKE_NEXT = 1u << 1, /* the delta is for the next round, even if this one is open */
 };
 
 enum round_action {
 	ROUND_DO_INVITE = 1u << 0, /* the asker gets a task */
 	ROUND_DO_TAKE = 1u << 1, /* the delta may be committed */
 	ROUND_DO_DRAW = 1u << 2, /* draw invite_max of the gathered askers, then send ROUND_DRAWN */
-	ROUND_DO_FOLD =
-	    1u << 3, /* the round is closed: round_close says what is to be made of it */
+	/* The round is closed: fold its deltas, or fail it, as round_close says. */
+	ROUND_DO_FOLD = 1u << 3,
 	ROUND_DO_REOPEN =
 	    1u << 4, /* abandoned for lack of reports: forget who was invited, wake askers */
 	ROUND_DO_BEGIN = 1u << 5, /* open the next round, then send ROUND_BEGIN */
 	ROUND_DO_PAUSE = 1u << 6, /* too many failures in a row: the job is paused now */
-	ROUND_DO_TAKE_NEXT = 1u << 7, /* with ROUND_DO_TAKE: it goes into the next round */
+	ROUND_DO_TAKE_NEXT = 1u << 7, /* with ROUND_DO_TAKE: the delta goes into the next round */
 };
 
-/* Others read it; round_step alone changes it. */
+/* The state of a job's round. Others read it; only the functions below change it. */
 struct round {
 	struct round_policy policy;
 	enum round_state state;
@@ -86,12 +86,14 @@ struct round {
 	uint32_t invited;
 	uint32_t accepted; /* durable deltas */
 	uint32_t committing; /* taken, not yet durable */
-	uint32_t next_accepted, next_committing; /* the same, of the next round */
-	uint32_t aborted; /* in all openings */
-	uint32_t aborted_before; /* of them, before this opening */
-	uint32_t no_numbers; /* of those that aborted in this opening: see ROUND_GAVE_UP */
-	uint32_t reopened;
-	uint32_t failed_in_row;
+	/* Accepted and committing deltas of the next round. */
+	uint32_t next_accepted, next_committing;
+	uint32_t aborted; /* tasks that devices aborted, in all openings */
+	uint32_t aborted_before; /* tasks aborted before this opening */
+	/* Devices that aborted in this opening because of the base: see ROUND_GAVE_UP. */
+	uint32_t no_numbers;
+	uint32_t reopened; /* how often the round was reopened */
+	uint32_t failed_in_row; /* rounds */
 	uint64_t opened_ms;
 	uint64_t deadline_ms;
 	uint64_t grace_until_ms;
@@ -101,33 +103,34 @@ struct round {
 /* What a closed round comes to. */
 struct round_close {
 	uint32_t invited, aborted, reopened;
-	/* 0: the accepted are folded. Else they are fewer than the quorum, because so many devices found the base to give no
-	 * numbers, and the round has failed. */
+	/* 0: the accepted deltas are folded. Else the round has failed: fewer than the quorum were accepted because so many devices found
+	 * that the base gives no finite numbers. */
 	uint32_t no_numbers;
-	bool lacks; /* the accepted are fewer than the quorum */
+	bool lacks; /* fewer deltas than the quorum were accepted */
 };
 
-/* What a job's document says of its rounds. */
+/* The policy of the rounds of a job. */
 struct round_policy round_policy(const struct job_spec *job);
-/* And of its evaluation: a round whose reports measure its base. */
+/* The policy of a job's evaluation: a round whose reports measure its base. */
 struct round_policy round_evaluation(const struct job_spec *job);
-/* failed: rounds that came last and failed, in a row; more than the policy allows paused the job, and the count began anew. */
+/* failed: how many rounds failed in a row until now. Each time that policy->failures rounds had failed, the job was paused and the count
+ * began anew. */
 void round_init(struct round *r, const struct round_policy *policy, uint32_t failed);
-/* Another policy of the same kind, from now on: what runs of a round ends so much later or sooner, or with so many reports; a grace that
- * began with a smaller quorum than the new one is over. round_next_ms may be over then. */
+/* Changes the policy to another of the same kind: the open round ends so much later or sooner, or with the new number of reports; a grace
+ * that began with a smaller quorum than the new one ends. round_next_ms may then lie in the past. */
 void round_amend(struct round *r, const struct round_policy *policy);
 /* Returns a set of round_action. */
 unsigned round_step(struct round *r, enum round_event event, uint32_t arg, uint64_t now_ms);
 /* When ROUND_TICK is next needed, if nothing else happens before; UINT64_MAX if never. */
 uint64_t round_next_ms(const struct round *r);
 struct round_close round_close(const struct round *r);
-/* Is it too late for deltas of this round, and the next one not yet open? */
+/* Is this round closed for deltas, and the next one not yet open? */
 bool round_has_closed(const struct round *r);
-/* Is it too late for any delta? */
+/* Does the round refuse every delta, also one for the next round? */
 bool round_refuses(const struct round *r);
-/* Is it open, and short of its goal even if all on their way to the disk get there? */
+/* Is the round open, and short of its goal even if all deltas that are being committed are accepted? */
 bool round_wants(const struct round *r);
-/* Tasks that are out: nobody has answered them yet. */
+/* Tasks that are out: handed out and not yet answered. */
 uint32_t round_out(const struct round *r);
 /* How many more tasks may go out. */
 uint32_t round_places(const struct round *r);

@@ -5,15 +5,15 @@
 struct scale_spec;
 
 /*
- * The server's rate after the number of reports (Goyal et al. 2017: k times the batch, k times the rate, with a warm-up; the
- * square root for Adam and its like). Right only where each report is the gradient of one batch, so that more reports are a
- * larger batch. The target is m / reports, or its square root. When it changes, the factor goes from the one used last to the new
- * one along a line of `warmup` rounds; the first round begins from 1.
+ * Scales the server's rate by the number m of a round's reports (Goyal et al. 2017: k times the batch, k times the rate, with a warm-up;
+ * the square root for Adam and similar optimizers). Right only where each report is the gradient of one batch, so that more reports are a
+ * larger batch. The target is m / scale_spec.reports, or its square root. When the target changes, the factor moves from its last value to
+ * the target along a line of `warmup` rounds; the first round starts from 1.
  */
 struct scale {
 	double used; /* the factor of the last round */
-	double from, to; /* the line it is on */
-	uint64_t step; /* rounds along it */
+	double from, to; /* the line that the factor moves along */
+	uint64_t step; /* rounds along that line so far */
 };
 
 struct scale scale_start(void);

@@ -5,11 +5,11 @@
 #include <stdint.h>
 
 /*
- * How jobs of one priority share devices: the one with the least use for its share is served first. Use is device-seconds that halve
- * every SHARE_HALF_LIFE_MS, so that what was long ago counts no more. All uses decay alike: which of two jobs has less does not change
- * by itself, and an order of jobs stays right until one of them is charged. Times are milliseconds of one monotonic clock.
+ * How jobs of one priority share devices: the job with the least use for its share is served first. Use is device-seconds that halve
+ * every SHARE_HALF_LIFE_MS, so that old use no longer counts. All uses decay alike: which of two jobs has less does not change
+ * by time alone, and an order of jobs stays right until a job is charged. Times are milliseconds of one monotonic clock.
  *
- * Kept as a logarithm, in which decay is a shift of everything: after BOINC's recent estimated credit (client/cpu_sched.cpp), and
+ * Use is kept as a logarithm, in which decay shifts all values alike: after BOINC's recent estimated credit (client/cpu_sched.cpp), and
  * virtual time in fair queueing (Demers et al. 1989).
  */
 #define SHARE_HALF_LIFE_MS 3600000u
@@ -17,39 +17,39 @@
 struct share_use {
 	double
 	    level; /* log2 of the use, plus the half-lives since the clock began; -INFINITY: none */
-	uint64_t charged_ms; /* when last; 0: never */
-	double task_seconds; /* what a task takes, after the last ones; 0: not known */
+	uint64_t charged_ms; /* when the job was last charged; 0: never */
+	double task_seconds; /* how long a task takes, from the last tasks; 0: not known */
 };
 
-/* A job that nobody worked for. */
+/* The use of a job for which no device has worked. */
 struct share_use share_none(void);
-/* Device-seconds now; below 0 they are given back, down to none. */
+/* Adds device-seconds to the use at now_ms; negative seconds are given back, at most down to no use. */
 void share_charge(struct share_use *u, double seconds, uint64_t now_ms);
-/* What is left of the use, in device-seconds. */
+/* The use that is left at now_ms, in device-seconds. */
 double share_seconds(const struct share_use *u, uint64_t now_ms);
-/* What jobs of one priority are served by, the least first. share >= 1. */
+/* The key by which jobs of one priority are served, the smallest first. share >= 1. */
 double share_key(const struct share_use *u, uint32_t share);
-/* Puts a job's key up to this one, if it is below. Who comes new, or back, begins beside the least used of the others and not at
- * none: with none it would have every device until it had caught up with what the others had in an hour. */
+/* Raises a job's key to `key`, if it is below. A job that is new, or comes back, begins at the least used of the others: without use it
+ * would get every device until it had as much use as the others had in an hour. */
 void share_raise(struct share_use *u, uint32_t share, double key);
 
-/* A task is handed out: charges beforehand what one takes, so that devices that ask at one moment spread over the jobs. Returns what
- * was charged. */
+/* A task is handed out: charges the expected seconds of a task, so that devices that ask at one moment spread over the jobs. Returns the
+ * seconds charged. */
 double share_begin(struct share_use *u, uint64_t now_ms);
-/* It has ended, after so many seconds: sets right what share_begin charged. */
+/* A task has ended after so many seconds: replaces the charge of share_begin by `seconds`. */
 void share_end(struct share_use *u, double charged, double seconds, uint64_t now_ms);
 
 /*
- * The order in which jobs are asked for a device's work: by priority, inside one the least used for its share first, of those the
- * oldest. An array, so that a member moves in it with two searches and one short move of memory, however many there are. One thread
- * at a time; members are the caller's and stay where they are while they are in it.
+ * The order in which jobs are asked for work for a device: by priority, then the job with the least use for its share, of equal jobs the
+ * oldest. An array, so that a member moves with two searches and one short move of memory, however many members there are. One thread
+ * at a time; members are the caller's and must not move in memory while they are in the order.
  */
 #define SHARE_ORDER_MAX 5120
 
 struct share_place {
 	int64_t priority;
 	double key;
-	uint64_t serial; /* of the oldest the least; no two members have the same */
+	uint64_t serial; /* rises with each new job, so that no two members have the same */
 };
 
 struct share_member {
@@ -57,8 +57,10 @@ struct share_member {
 	int64_t priority; /* the highest first */
 	uint32_t share; /* >= 1 */
 	uint64_t serial;
-	bool waits; /* takes no tasks now: nobody is measured by it */
-	bool is_in; /* what follows is the order's own */
+	/* The job takes no tasks now: share_order_raise does not measure others by it. */
+	bool waits;
+	/* Set by the order alone: */
+	bool is_in;
 	struct share_place at;
 };
 
@@ -67,16 +69,16 @@ struct share_order {
 	size_t count;
 };
 
-/* False if it is full. */
+/* False if the order is full. */
 bool share_order_add(struct share_order *o, struct share_member *m);
-/* Harmless for one that is not in it. */
+/* Does nothing if m is not in the order. */
 void share_order_remove(struct share_order *o, struct share_member *m);
-/* Use, share or priority have changed. Harmless for one that is not in it. */
+/* To be called when use, share or priority of m have changed. Does nothing if m is not in the order. */
 void share_order_move(struct share_order *o, struct share_member *m);
-/* Puts the use of one that comes new, or back, up to the least of those of its priority that devices have worked for in the last
- * half-life. (What nobody can work for stays at the use that it had long ago, and is no measure.) */
+/* For a job that is new or comes back: raises its use to the least of the jobs of its priority for which devices have worked in the last
+ * half-life. (A job for which no device can work keeps an old use, and is no measure.) */
 void share_order_raise(struct share_order *o, struct share_member *m, uint64_t now_ms);
-/* The first, or the one behind this place, which may be one that somebody has left; NULL: that was the last. */
+/* The first member (after NULL), or the first behind the place `after`, where no member need be; NULL: there is none. */
 struct share_member *share_order_next(const struct share_order *o, const struct share_place *after);
 
 #endif
