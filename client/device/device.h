@@ -7,37 +7,39 @@
 #include "settings.h"
 
 /*
- * How an agent works a device, beyond rivulet.h: it says what it offers, judges a task before its model is fetched, changes the work in
- * place and hands it in with finish_submit. What is returned belongs to the device and lives until rivulet_close.
+ * The agent's interface to a device, beyond rivulet.h: the agent fills in the offer, judges a task before its model is fetched, changes the
+ * work in place and hands it in with finish_submit. Returned pointers belong to the device and live until rivulet_close.
  */
 struct rivulet;
 
-/* The agent fills in data, trainers and what these can do, and may do so again between tasks; the rest is the device's. */
+/* The offer. The agent fills in data, trainers and what trainers can do, and may change these between tasks; the device fills in the
+ * rest. */
 struct offer *device_offer(struct rivulet *r);
-/* consider is asked about each task before its model is fetched, and may change task and text: ABORT_NONE, or the reason it is given back for,
- * with the sentence in why; with ABORT_OUT_OF_MEMORY it sets the work's two bytes. */
+/* `consider` is called for each task before its model is fetched, and may change the work's task and text. It returns ABORT_NONE, or why
+ * the task is given back, with a sentence in `why`; with ABORT_OUT_OF_MEMORY it sets needed_bytes and memory_bytes of the work. */
 void device_consider(struct rivulet *r,
     enum abort_reason (*consider)(void *context, struct work *work, struct why *why),
     void *context);
-/* While `wanted` says so, rivulet_next does not wait: it returns RIVULET_TIMEOUT, unless a task has come. */
+/* While `wanted` returns true, rivulet_next does not wait but returns RIVULET_TIMEOUT, unless a task has come. */
 void device_interrupt(struct rivulet *r, bool (*wanted)(void *context), void *context);
-/* The task in hand until it is submitted, aborted or dropped for the next one; NULL without. */
+/* The task in hand until it is submitted, aborted or dropped for the next one; NULL without a task. */
 struct work *device_task(struct rivulet *r);
 /* What rivulet_abort does, and returns. */
 int device_abort(struct rivulet *r, struct abort_cause cause, const char *log);
-/* Is this device told to stop? context: the handle. */
+/* Should this device stop (rivulet_options.cancel)? context: the handle. */
 bool device_cancelled(void *context);
-/* Who asks the owner's program, where [eligibility] has a check. */
+/* Sets the function that asks the owner's program, where [eligibility] has a check. */
 void device_check_with(struct rivulet *r, eligibility_check *check, void *context);
-/* Which of the owner's rules ends training now; WAIT_NONE: none. Of the result, `why` takes a sentence. */
+/* The owner's rule that ends training now, with a sentence in `why`; WAIT_NONE: none does. */
 enum wait_reason device_stops(struct rivulet *r, struct why *why);
-/* What the coordinator was told of the owner's rules: the word of the one that says no, or "". */
+/* The word that the coordinator was last told about the owner's rules: the rule that forbids work, or "". */
 const char *device_unready(const struct rivulet *r);
-/* Bytes that a task may take here: the owner's memory_bytes, else what the machine lets this process have; 0: it cannot be told. */
+/* Bytes that a task may take here: the owner's memory_bytes, else what the machine lets this process have; 0: not known. */
 uint64_t device_memory(const struct rivulet *r);
-/* Why it waits, if that is for want of memory: with what a task takes and what there is; else "". */
+/* If the device waits because the last task did not fit into memory: a sentence with the bytes needed and present; else "". */
 const char *device_shortage(const struct rivulet *r);
-/* Blocks after a task that came to nothing, longer each time, until a delta is taken; not if its job rests instead. False: cancelled. */
+/* Waits after a failed task, longer after each failure in a row until a delta is accepted; does not wait if only the job is paused
+ * (resting.h). False: cancelled. */
 bool device_rest(struct rivulet *r);
 /* Why rivulet_submit gave RIVULET_IO. */
 enum abort_reason device_disk(const struct rivulet *r);

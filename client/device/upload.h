@@ -2,17 +2,18 @@
 #define UPLOAD_H
 #include "handle_inside.h"
 
-/* A delta of the outbox on its way: PUT, and when that broke, HEAD and PATCH with what is not there yet. A delta of one chunk is
- * sent whole each time. */
+/* Uploads a delta of the outbox: PUT, and after an interruption HEAD and PATCH with the bytes that the coordinator does not have yet. A
+ * delta of one chunk is sent whole each time. */
 struct upload {
 	const struct outbox_entry *entry;
 	const char *task;
-	/* As session_call; more while the coordinator has more of it each time. */
+	/* As session_call.attempts; attempts after which the coordinator has more bytes than before do not count. */
 	unsigned attempts;
-	bool resumes; /* something of it may be there: asks before the first byte */
+	/* The coordinator may have a part already: HEAD comes before the first byte. */
+	bool resumes;
 };
 
-/* As session_do; the answer is that to PUT or PATCH. Never a 409 `wrong-offset`. */
+/* Errors of session_do; *answer is the answer to PUT or PATCH, never a 409 `wrong-offset`. */
 ERR_MUST_USE enum err upload_send(
     struct rivulet *r, const struct upload *u, struct transport_answer *answer, struct why *why);
 

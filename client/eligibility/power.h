@@ -8,9 +8,9 @@
  * nor does the battery of a mouse. A UPS that discharges counts as a battery. Blocks on sysfs.
  */
 struct power {
-	bool battery; /* the machine runs on one */
+	bool battery; /* the machine runs on battery */
 	double charge; /* percent, mean of the machine's batteries; NaN: there are none */
-	char name[64]; /* of what decided; "": nothing did */
+	char name[64]; /* of the power supply that decided; "": none did */
 };
 
 /* root: what stands before /sys; "" but in tests. */

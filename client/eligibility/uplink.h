@@ -8,7 +8,7 @@
  */
 enum link_answer { LINK_UNKNOWN, LINK_YES, LINK_NO, LINK_GUESS_YES, LINK_GUESS_NO }; /* NMMetered */
 
-/* libsystemd, loaded when it is first wanted: nothing is linked with it. Begins zeroed. */
+/* libsystemd, loaded with dlopen at its first use. Begins zeroed. */
 struct uplink_bus {
 	void *library;
 	bool tried;
@@ -21,7 +21,7 @@ enum link_answer uplink_ask(struct uplink_bus *b, const char *root);
 struct link {
 	bool metered;
 	enum link_answer answer;
-	char interface[LINK_NAME_MAX]; /* of the default route; "": there is none */
+	char interface[LINK_NAME_MAX]; /* of the default route; "": no default route */
 };
 /* root: what stands before /run, /proc and /sys; "" but in tests. */
 void uplink_read(struct link *out, struct uplink_bus *b, const char *root);

@@ -4,13 +4,13 @@
 #include "key.h"
 #include "trust.h"
 
-/* What a home holds to show and to check with: key, certificate, CAs and the coordinator's signer, read and found to fit
+/* The credentials of a home: the device's key and certificate, the CAs and the key that signs receipts; read, and checked against
  * each other. */
 struct credentials {
 	struct identity identity;
 	uint8_t device[32];
 	struct key *key;
-	struct x509_info cert; /* its dates and key */
+	struct x509_info cert; /* the contents of cert.pem */
 	struct trust trust;
 	bool has_signer;
 	uint8_t signer[KEY_SPKI_LEN];

@@ -11,7 +11,8 @@
 
 /*
  * What a device knows about itself, in its home directory: key.pem (0600, made here, never sent), cert.pem, ca.pem and
- * signer.pem (who signs receipts; absent after joining an older coordinator) from joining, and device.json with name, role and the addresses of its coordinators.
+ * signer.pem (who signs receipts; absent after joining an older coordinator) from joining, and device.json with name, role and the
+ * addresses of its coordinators.
  */
 #define IDENTITY_URLS_MAX 8
 #define IDENTITY_PEM_MAX 16384
@@ -24,8 +25,8 @@ struct identity {
 	char urls[IDENTITY_URLS_MAX][ADDRESS_MAX];
 	size_t url_count;
 	int64_t renew_after; /* Unix seconds; 0: not known */
-	uint8_t previous[IDENTITY_KEYS_MAX]
-			[KEY_SPKI_LEN]; /* keys before the present one, latest first */
+	/* Keys before the present key, latest first. */
+	uint8_t previous[IDENTITY_KEYS_MAX][KEY_SPKI_LEN];
 	size_t previous_count;
 };
 
@@ -39,10 +40,10 @@ ERR_MUST_USE enum err identity_path(
 ERR_MUST_USE enum err identity_load(struct identity *out, const char *home, struct why *why);
 ERR_MUST_USE enum err identity_save(const struct identity *id, const char *home, struct why *why);
 bool identity_has_url(const struct identity *id, const char *url);
-/* ERR_LIMIT past IDENTITY_URLS_MAX; fine if it is there already. */
+/* Adds an address, unless *id has it already. ERR_LIMIT past IDENTITY_URLS_MAX. */
 ERR_MUST_USE enum err identity_add_url(struct identity *id, const char *url, struct why *why);
 
-/* Remembers a key as replaced; the oldest is forgotten past IDENTITY_KEYS_MAX. One that is known stays where it is. */
+/* Adds a replaced key; past IDENTITY_KEYS_MAX the oldest is forgotten. A key that is there already keeps its place. */
 void identity_add_previous(struct identity *id, const uint8_t spki[KEY_SPKI_LEN]);
 
 #endif

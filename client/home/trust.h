@@ -2,7 +2,7 @@
 #define TRUST_H
 #include "x509.h"
 
-/* The CAs a device believes: one, or the old and the new one while a coordinator's CA is being replaced. */
+/* The CAs that a device trusts: one, or the old and the new CA while a coordinator's CA is being replaced. */
 #define TRUST_MAX 4
 
 struct trust {
@@ -12,7 +12,7 @@ struct trust {
 
 /* PEM certificates, one after the other; each must be a CA. ERR_INVALID, ERR_LIMIT past TRUST_MAX. */
 ERR_MUST_USE enum err trust_parse(struct trust *out, const char *pem, struct why *why);
-/* Is it signed by one of them? ERR_DENIED if not. Dates are not looked at. */
+/* Is the certificate signed by one of the CAs? ERR_DENIED if not. Dates are not checked. */
 ERR_MUST_USE enum err trust_check(const struct trust *t, const struct x509_cert *cert);
 
 #endif

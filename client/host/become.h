@@ -2,17 +2,19 @@
 #define BECOME_H
 #include "spawner.h"
 
-/* What a new process does to become an owner's program: nobody's signals, files and limits but its own, and then it is confined. */
+/* Turns a new process into an owner's program: signals, files and limits of its own, nothing of its parent's; then the process is
+ * confined. */
 struct become {
-	const struct spawner_order *order; /* its ends do not count: */
+	const struct spawner_order *order; /* its descriptors are not used, but these: */
 	int output, answer; /* standard error and standard output */
-	int in, out; /* what it reads as descriptor 3, and writes as 4; -1: nothing */
-	const struct cgroup *group; /* where it lives; empty: nowhere */
-	const struct user *user; /* NULL: its parent's */
+	int in, out; /* what the program reads as descriptor 3, and writes as 4; -1: nothing */
+	const struct cgroup *group; /* the program's control group; empty: none */
+	const struct user *user; /* the program's user; NULL: its parent's */
 };
 
-/* Both in a child that has nothing else to do, one after the other; from the first on, which looks at no order, it has the program's user
- * and group. What goes wrong stands in the program's output; the exit code is SPAWNER_FAILED then. */
+/* Called one after the other, in a child that does nothing else. become_itself does not use `order` and gives the process the program's
+ * user and control group; become_program executes the order. An error is written to the program's output; the exit code is then
+ * SPAWNER_FAILED. */
 void become_itself(const struct become *b);
 _Noreturn void become_program(const struct become *b);
 

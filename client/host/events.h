@@ -31,7 +31,7 @@ struct events_pair {
 
 void events_emit(const struct events *ev, enum events_level level, const char *event,
     const struct events_pair *pairs);
-/* The line alone, truncated to room. */
+/* Writes the line of an event to out, truncated to `room` bytes. */
 void events_format(char *out, size_t room, const char *event, const struct events_pair *pairs);
 const char *events_level_name(int level);
 

@@ -10,8 +10,8 @@ struct lines {
 /* max: bytes of a line, without its end. */
 void lines_init(struct lines *l, size_t max);
 void lines_deinit(struct lines *l);
-/* Hands each line that is whole now to `each`, without its end, until that fails; `line` lives until it returns. ERR_LIMIT for a longer
- * line, ERR_NOMEM, or what `each` returned: the stream is of no use then. */
+/* Adds n bytes and calls `each` for every line that is complete now, without its line end; `line` lives until `each` returns. ERR_LIMIT for
+ * a line above max, ERR_NOMEM, or the first error of `each`; after an error the stream cannot be used. */
 ERR_MUST_USE enum err lines_feed(struct lines *l, const char *data, size_t n,
     enum err (*each)(void *context, const char *line, size_t len), void *context);
 

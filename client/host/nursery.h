@@ -4,9 +4,9 @@
 #include "spawner.h"
 
 /*
- * A process that makes spawners (spawner.h) for as long as another lives: each has to be forked from something that holds no secrets,
- * and how many are wanted is not known before the settings are read. It ends with the other; the spawners end with theirs. Where programs
- * have a user of their own, it is what may become that, and does what apart.h asks for.
+ * The spawner pool: a process that makes spawners (spawner.h) for its parent, the agent. A spawner must be forked from a process without
+ * secrets, and how many are needed is not known before the settings are read. The pool ends with its parent; each spawner ends with its
+ * client. Where programs have a user of their own, the pool may become that user, and carries out the requests of apart.h.
  */
 struct nursery {
 	int fd;
@@ -14,12 +14,12 @@ struct nursery {
 	struct apart *apart; /* the user of programs; NULL: this process's */
 };
 
-/* Call it before other threads and secrets are there. apart: the user of programs, who is asked through it from now on; NULL: this
- * process's user. With one, this process has no rights after success. */
+/* Starts the pool; called before this process has other threads or secrets. apart: the user of programs, whose requests go through the pool
+ * from now on; NULL: this process's user. If apart is not NULL this process has no rights (user.h) after success. */
 ERR_MUST_USE enum err nursery_init(struct nursery *n, struct apart *apart, struct why *why);
-/* What it made stays. */
+/* Ends the pool; spawners that it made stay. */
 void nursery_deinit(struct nursery *n);
-/* spawner_deinit ends it. ERR_CLOSED if the process is gone. */
+/* Makes a spawner, which spawner_deinit ends. ERR_CLOSED if the pool is gone. */
 ERR_MUST_USE enum err nursery_spawner(struct nursery *n, struct spawner *out, struct why *why);
 
 #endif

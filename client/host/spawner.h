@@ -10,13 +10,13 @@
 struct cgroup_place;
 
 /*
- * A process that starts programs for another and watches over them, one at a time. It is forked while there is nothing to hide and
- * nothing to give up: what it starts has no copy of the other's memory, and may do what the other can no longer. It ends with the
- * other, however that ends, and takes along whatever it started.
+ * A process that starts programs for its client (the agent) and watches over them, one program at a time. A spawner is forked before the
+ * client has secrets or gives up rights: programs have no copy of the client's memory, and may do what the client can no longer. The
+ * spawner ends with its client, however that ends, and kills whatever it started.
  */
 struct spawner {
-	int fd; /* becomes readable when the program ended, too */
-	pid_t pid; /* 0: a nursery made it */
+	int fd; /* also becomes readable when the program has ended */
+	pid_t pid; /* 0: made by a spawner pool (nursery.h) */
 };
 
 struct spawner_path {
@@ -26,42 +26,45 @@ struct spawner_path {
 
 struct spawner_order {
 	const char *const *argv; /* argv[0] is the program, looked up in PATH; NULL-terminated */
-	const char *const *environment; /* the whole of it, "NAME=value"; NULL-terminated */
-	const char *directory; /* where it runs */
-	int output, answer; /* its standard error and standard output */
-	/* SPAWNER_WORDS more: what it reads, as descriptor 3, and what it writes, as 4; NULL: none */
+	/* The program's whole environment, "NAME=value"; NULL-terminated. */
+	const char *const *environment;
+	const char *directory; /* the program's working directory */
+	int output, answer; /* the program's standard error and standard output */
+	/* SPAWNER_WORDS descriptors more: the program reads the first as 3, and writes the second as 4; NULL: none */
 	const int *words;
-	/* What it may reach (confine.h), as far as the kernel knows how; one that is not there is passed over. NULL: everything. */
+	/* The paths that the program may use (confine.h), as far as the kernel can enforce it; a missing path is ignored. NULL: all. */
 	const struct spawner_path *paths;
 	size_t path_count;
-	const char *but; /* as in confine.h; NULL: nothing */
-	uint64_t
-	    memory_bytes; /* it is killed with more, all its processes taken together; 0: no cap */
+	const char *but; /* the directory left out, see confine_init; NULL: none */
+	/* The program is killed if its processes together have more; 0: no limit. */
+	uint64_t memory_bytes;
 };
 
 struct spawner_end {
 	int status; /* as waitpid gives it */
-	uint64_t memory; /* more bytes than the cap, for which it was killed; else 0 */
+	/* Bytes that the program had if it was killed for exceeding memory_bytes; else 0. */
+	uint64_t memory;
 };
 
-/* Of a program that could not be started; the reason stands in its output. */
+/* Exit code of a program that could not be started; the reason is in its output. */
 #define SPAWNER_FAILED 127
 
 #define SPAWNER_WORDS 2
 
-/* Call it before other threads and secrets are there. */
+/* Forks a spawner; called before this process has other threads or secrets. */
 ERR_MUST_USE enum err spawner_init(struct spawner *s, struct why *why);
-/* Kills what still runs, and waits until it is gone. */
+/* Kills the program if it still runs, and waits for its end. */
 void spawner_deinit(struct spawner *s);
-/* The program of before has ended. ERR_CLOSED if the process is gone. */
+/* Starts a program; the program before must have ended. ERR_CLOSED if the spawner is gone. */
 ERR_MUST_USE enum err spawner_start(
     struct spawner *s, const struct spawner_order *order, struct why *why);
-/* To the program's process group. */
+/* Sends a signal to the program's process group. */
 void spawner_signal(struct spawner *s, int signal);
-/* ERR_AGAIN while it runs, ERR_CLOSED if the process is gone. When it ended, so did all that it had started. Does not block. */
+/* ERR_OK and *out once the program and all that it started have ended; ERR_AGAIN while the program runs, ERR_CLOSED if the spawner is gone.
+ * Does not block. */
 ERR_MUST_USE enum err spawner_ended(struct spawner *s, struct spawner_end *out);
-/* What a new process becomes, at the other end of fd. place: where programs get control groups of their own; may be empty. apart: whose
- * user they get; NULL: that of this process. */
+/* The main loop of a spawner, which serves the other end of fd. place: where programs get control groups of their own; may be empty. apart:
+ * the programs' user; NULL: this process's. */
 _Noreturn void spawner_serve(int fd, const struct cgroup_place *place, const struct apart *apart);
 
 #endif

@@ -7,14 +7,13 @@
 #include "err.h"
 
 /*
- * Models on the device's disk, HOME/models/ID.safetensors, named by their hash and so never stale; and in the same way what else is
- * (client/external: examples). Their sizes together
- * stay under a cap, and their number under CACHE_FILES_MAX: the ones unused for longest (by modification time, which use
- * renews) go first. A download that broke off lies beside them as ID.part, a difference that leads to a model as ID.diff; both
- * count too.
+ * Models on the device's disk, HOME/models/ID.safetensors, named by their hash and so never stale; and other files that are named by
+ * their hash (client/external: examples). Their sizes together stay under max_bytes, and their number under CACHE_FILES_MAX: the files
+ * unused for longest (by modification time, which use renews) go first. An interrupted download is kept beside them as ID.part, a
+ * difference that leads to a model as ID.diff; both count, too.
  */
 #define CACHE_FILES_MAX \
-	64 /* as many as an offer names; each is looked at every time that work is asked for */
+	64 /* as many as an offer names; every request for work looks at all of them */
 #define CACHE_ID_HEX 65
 
 struct cache {
@@ -25,26 +24,26 @@ struct cache {
 /* Makes the directory, HOME/FOLDER. */
 ERR_MUST_USE enum err cache_init(
     struct cache *c, const char *home, const char *folder, uint64_t max_bytes, struct why *why);
-/* The path of a model of exactly `bytes` bytes, marking it used; ERR_NOTFOUND if it is not here. */
+/* The path of a model of exactly `bytes` bytes, which is marked as used; ERR_NOTFOUND if the cache does not have it. */
 ERR_MUST_USE enum err cache_find(
     const struct cache *c, const char *id, uint64_t bytes, char path[PATH_MAX]);
-/* The same for a model of any length. */
+/* cache_find for a model of any length, which goes to *bytes. */
 ERR_MUST_USE enum err cache_held(
     const struct cache *c, const char *id, uint64_t *bytes, char path[PATH_MAX]);
-/* Reads a model that cache_find found and compares its hash with `id`. ERR_CORRUPT: it differs, and is gone now. */
+/* Reads a model that cache_find found and compares its hash with `id`. ERR_CORRUPT: the hash differs, and the file was removed. */
 ERR_MUST_USE enum err cache_check(const struct cache *c, const char *id, struct why *why);
 /* Opens ID.part for reading and writing, made if absent; the caller closes *fd. */
 ERR_MUST_USE enum err cache_part(const struct cache *c, const char *id, int *fd, struct why *why);
-/* The same with ID.diff; its removal. */
+/* cache_part for ID.diff; cache_drop_difference removes ID.diff. */
 ERR_MUST_USE enum err cache_difference(
     const struct cache *c, const char *id, int *fd, struct why *why);
 void cache_drop_difference(const struct cache *c, const char *id);
 /* Bytes of ID.part; 0 if there is none. */
 uint64_t cache_begun(const struct cache *c, const char *id);
-/* Removes old models until one more of `bytes` bytes fits, ID.part and ID.diff of `id` not counted. ERR_LIMIT if they never can. */
+/* Removes old models until a model of `bytes` bytes fits, ID.part and ID.diff of `id` not counted. ERR_LIMIT if it can never fit. */
 ERR_MUST_USE enum err cache_make_room(
     const struct cache *c, const char *id, uint64_t bytes, struct why *why);
-/* The part, complete and checked by the caller, becomes the model. */
+/* Turns ID.part, complete and checked by the caller, into the model; durable. */
 ERR_MUST_USE enum err cache_commit(
     const struct cache *c, const char *id, int fd, char path[PATH_MAX], struct why *why);
 /* Ids of the models held, latest used first; returns how many were written, at most max. */

@@ -20,7 +20,7 @@ struct delta_facts {
 	uint64_t made_at_ms;
 };
 
-/* What is encoded, and where its payload goes. */
+/* The vectors to encode, and where the payload goes. */
 struct delta_input {
 	const struct codec_elements *values; /* after minus before; may set `why` when it fails */
 	const struct codec_elements *second; /* NULL for a delta of one vector */
@@ -29,7 +29,7 @@ struct delta_input {
 	uint64_t at; /* where the body begins: leaves, and the payload behind them */
 };
 
-/* Only the payload is in the file. */
+/* A finished delta; only its payload is in the file, the rest in memory. */
 struct delta {
 	uint8_t manifest[MANIFEST_LEN];
 	uint8_t *leaves;
@@ -38,27 +38,27 @@ struct delta {
 	uint64_t payload_at, payload_len;
 };
 
-/* The least that the body of such a delta may have, in bytes: all of them with a codec of fixed size. */
+/* The fewest bytes of the body of the task's delta: with a codec of fixed size exactly its bytes, else 0. */
 uint64_t delta_least(const struct task *task, uint64_t elements, bool second);
-/* In O(1) memory but for the leaves. ERR_NUMERIC if a value is not finite, ERR_UNSUPPORTED for a codec of the job that this build does not
- * know, ERR_INVALID also for values that changed meanwhile, ERR_NOSPACE, ... The caller deinits *out. */
+/* Encodes, hashes and signs a delta in O(1) memory beside the leaves. ERR_NUMERIC if a value is not finite, ERR_UNSUPPORTED for a codec of
+ * the job that this build does not know, ERR_INVALID also for values that changed meanwhile, ERR_NOSPACE, ... The caller deinits *out. */
 ERR_MUST_USE enum err delta_make(struct delta *out, const struct delta_facts *facts,
     const struct delta_input *in, const struct key *key, struct why *why);
-/* Of a task that evaluates: a manifest, and nothing beside the report, which facts->report is. ERR_INVALID without one. */
+/* For a task that evaluates: makes and signs a manifest for the report facts->report, without a body. ERR_INVALID without a report. */
 ERR_MUST_USE enum err delta_evaluation(
     struct delta *out, const struct delta_facts *facts, const struct key *key, struct why *why);
 void delta_deinit(struct delta *d);
 
-/* A vector of a delta as who gets it decodes it. */
+/* A vector of a delta as the coordinator will decode it. */
 struct delta_decoded {
 	const struct delta *delta;
 	struct vectors vectors;
 	unsigned which;
 };
-/* which: 0, or 1 for the second one. ERR_INVALID if there is none. */
+/* which: 0, or 1 for the second vector. ERR_INVALID if the delta does not have that vector. */
 ERR_MUST_USE enum err delta_decoded(
     struct delta_decoded *out, const struct delta *d, unsigned which);
-/* Its values, while *d lives. */
+/* The decoded values; *d must outlive the result. */
 struct codec_elements delta_decoded_values(const struct delta_decoded *d);
 
 #endif

@@ -7,11 +7,11 @@
 #include "messages.h"
 
 /*
- * Deltas, and reports of evaluations, on the device's disk until the coordinator has taken or refused them: HOME/outbox/TASK.delta. An entry is written
- * durably before its first byte is sent and survives a killed client and a lost power supply.
+ * Deltas, and reports of evaluations, on the device's disk until the coordinator has accepted or refused them: HOME/outbox/TASK.delta. An
+ * entry is written durably before its first byte is sent and survives a killed client and a power cut.
  *
  * File: "RVO1", u32 version (1), u32 report length, u32 zero, u64 body length, zeros to 64; manifest (320); report; body
- * (leaves and payload; none of an evaluation). Nothing more is needed to check it: the manifest is signed and covers the rest.
+ * (leaves and payload; empty for an evaluation). A file can be checked alone: the manifest is signed and covers the rest.
  */
 #define OUTBOX_TASK_HEX 33
 #define OUTBOX_ENTRIES_MAX 256
@@ -30,7 +30,7 @@ struct outbox_item {
 	uint64_t payload_len;
 };
 
-/* One that is being written. Whoever has it writes its payload to fd, right behind `leaves_len` bytes at body_at. */
+/* An entry that is being written. The caller writes the payload to fd, behind room for `leaves_len` bytes at body_at. */
 struct outbox_draft {
 	char task[OUTBOX_TASK_HEX], temp[PATH_MAX];
 	int fd; /* to be read and written; -1: there is none */
@@ -50,13 +50,14 @@ struct outbox_entry {
 /* Makes the directory and removes what an interrupted write left. */
 ERR_MUST_USE enum err outbox_init(
     struct outbox *o, const char *home, uint64_t max_bytes, struct why *why);
-/* Begins an entry that will have a body of `least` bytes and more. ERR_NOSPACE past max_bytes. outbox_discard is due whatever comes. */
+/* Begins an entry whose body will have at least `least` bytes. ERR_NOSPACE past max_bytes. outbox_discard is due in every case. */
 ERR_MUST_USE enum err outbox_begin(struct outbox_draft *d, const struct outbox *o, const char *task,
     size_t report_len, uint64_t least, struct why *why);
-/* The payload is written: the entry is durable after this, in place of an older one of the same task. ERR_NOSPACE past max_bytes. */
+/* Finishes an entry whose payload is written: the entry is then durable, in place of an older one of the task. ERR_NOSPACE past
+ * max_bytes. */
 ERR_MUST_USE enum err outbox_commit(struct outbox_draft *d, const struct outbox *o,
     const struct outbox_item *item, struct why *why);
-/* Removes what was not committed. */
+/* Removes a draft that was not committed. */
 void outbox_discard(struct outbox_draft *d);
 /* Task ids waiting, in name order; returns how many, at most max. */
 size_t outbox_list(const struct outbox *o, char (*tasks)[OUTBOX_TASK_HEX], size_t max);

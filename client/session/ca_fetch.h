@@ -2,15 +2,15 @@
 #define CA_FETCH_H
 #include "trust.h"
 
-/* A coordinator's CA, known by its fingerprint in a token: GET /v1/ca over an unverified connection on which nothing secret
- * is sent, believed only if the hash agrees. After a change of the CA the new one is offered as the old one certified it:
- * what the CA of the token has signed is believed with it. */
+/* Fetches a coordinator's CA, known by its fingerprint in a token: GET /v1/ca over an unverified connection on which nothing secret
+ * is sent; the CA is trusted only if its hash is the fingerprint. After a change of the CA the coordinator also sends the new CA as the
+ * old one certified it: a CA that the token's CA has signed is trusted, too. */
 #define CA_FETCH_PEM_MAX 16384
 
 struct ca_fetch_from {
 	const char *url; /* as address_normalise makes it */
 	const uint8_t *fingerprint; /* HASH_LEN bytes */
-	bool (*cancel)(void *context); /* as of transport_options */
+	bool (*cancel)(void *context); /* see transport_options.cancel */
 	void *context;
 };
 

@@ -3,12 +3,11 @@
 #include "session.h"
 
 /*
- * A new key for a device that keeps its id. The new key is on disk before anything is asked, and the request can be
- * repeated with it as often as need be: also after an answer was lost, when the coordinator takes the old key for nothing
- * else any more.
+ * Gives a device a new key; its id stays. The new key is on disk before the request, which can be repeated with this key as
+ * often as needed: also after the answer was lost, when the coordinator accepts the old key for nothing else.
  */
-/* Only in a session opened with `locked`. ERR_CLOSED, ERR_TIMEOUT, ERR_AGAIN: again later, with the same new key. Other
- * failures are final; ERR_DENIED as session_problem. */
+/* Only in a session opened with `locked`. ERR_CLOSED, ERR_TIMEOUT, ERR_AGAIN: to be repeated later, with the same new key. Other
+ * errors are final; ERR_DENIED as session_problem. */
 ERR_MUST_USE enum err rekey_run(struct session *s, struct why *why);
 /* Was a rotation begun and not finished? */
 bool rekey_begun(const char *home);

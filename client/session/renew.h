@@ -6,14 +6,14 @@
 #include "err.h"
 
 /*
- * Renewing the certificate well before it expires, and also long after: POST /v1/renew takes an expired one. When it is time
- * is judged by the coordinator's clock where that is known, for the device's own may be wrong. A failure is logged and
- * tried again later; the old certificate is used as long as it is taken.
+ * Renews the certificate well before it expires, and also long after: POST /v1/renew accepts an expired one. The coordinator's clock
+ * decides when it is time, if that clock is known, for the device's own may be wrong. A failure is logged and
+ * tried again later; the old certificate is used as long as the coordinator accepts it.
  *
- * Two moments keep a renewal waiting. After a success none is made for the dates' sake for a tenth of the certificate's life. What the
- * coordinator asks for, or makes necessary by a refusal, knows only a short pause: RENEW_PAUSE_MIN_S to RENEW_PAUSE_MAX_S, drawn, which
- * doubles once that many renewals in a row (RENEW_CALM) have not put an end to it. A clock that steps, here or there, ends every longer
- * pause.
+ * Two pauses delay a renewal. After a success no renewal is made because of the dates for a tenth of the certificate's life. A renewal that
+ * the coordinator asks for, or makes necessary by a refusal, waits only a short pause, drawn from RENEW_PAUSE_MIN_S to RENEW_PAUSE_MAX_S,
+ * which doubles once RENEW_CALM renewals in a row have not ended the requests or refusals. When a clock steps, the device's or the
+ * coordinator's, every longer pause ends.
  */
 #define RENEW_PAUSE_MIN_S 2.0
 #define RENEW_PAUSE_MAX_S 30.0
@@ -25,38 +25,38 @@ enum renew_need {
 	RENEW_NO,
 	RENEW_DUE, /* old enough */
 	RENEW_EXPIRED,
-	RENEW_NOT_YET, /* not valid yet: whoever made it had a clock that was ahead */
+	RENEW_NOT_YET, /* not valid yet: the coordinator's clock was ahead when it issued the certificate */
 	RENEW_SIGNER, /* the home lacks signer.pem, and a renewal brings it */
 };
 
 struct renew_facts {
-	int64_t now; /* Unix seconds, as well as is known */
+	int64_t now; /* Unix seconds, by the best known clock */
 	int64_t not_before, not_after; /* of the certificate */
-	int64_t renew_after; /* what the coordinator said; before the certificate's time: nothing */
+	int64_t renew_after; /* from the coordinator; before not_before: not said */
 	bool has_signer;
-	/* 0..1: within the first quarter of the time left, so that a fleet does not come at once. */
+	/* 0..1: this device's place in the first quarter of the time left, so that a fleet does not renew all at once. */
 	double spread;
 };
-/* *at: when it becomes due by its dates, Unix seconds. */
+/* *at: when the renewal becomes due by the certificate's dates, Unix seconds. */
 enum renew_need renew_needed(const struct renew_facts *facts, int64_t *at);
 
-/* Renews if it is time and no failure was too recent. Blocks as one request does. */
+/* Renews if it is time and the pause after the last failure is over. Blocks for one request. */
 void renew_if_due(struct session *s);
 /* Seconds until renew_if_due has something to do; 0: now. */
 double renew_in(const struct session *s);
-/* Renews whatever the date. `cause` is a word for the log. As session_do and session_problem; ERR_STATE: another process
- * works in the home and will do it. */
+/* Renews whatever the date. `cause` is a word for the log. Errors of session_do and session_problem; ERR_STATE: another process
+ * works in the home and will renew. */
 ERR_MUST_USE enum err renew_now(struct session *s, const char *cause, struct why *why);
 
-/* The coordinator refused the certificate for its dates; `date` is its clock, 0 if it did not say. Says so once, and renews unless it is
- * too soon. True: renewed. */
+/* Called when the coordinator refused the certificate for its dates; `date` is the coordinator's clock, 0 if not said. Logs this once, and
+ * renews unless the last renewal was too recent. True: renewed. */
 bool renew_refused(struct session *s, int64_t date);
-/* It took the certificate. */
+/* Called when the coordinator accepted the certificate. */
 void renew_accepted(struct session *s);
-/* With each answer about work: does the coordinator ask for a renewal, whatever the date? Then soon, but not all devices at once; a busy
- * one, which may be long in coming back, as soon as it may. */
+/* Called with each answer about work. wanted: the coordinator asks for a renewal, whatever the date; then the device renews soon, but
+ * spread over a fleet. busy: the device got a task and may be away for long; it renews as soon as the pauses allow. */
 void renew_asked(struct session *s, bool wanted, bool busy);
-/* A clock stepped: pauses that were made by it are worth nothing. */
+/* Called when a clock stepped: ends long pauses. */
 void renew_hurry(struct session *s);
 
 #endif

@@ -5,7 +5,7 @@
 #include "transport.h"
 
 /*
- * A device's standing with its coordinators: its key and certificate, the list of addresses with fail-over, and calls
+ * A device's session with its coordinator: its key and certificate, the list of addresses with fail-over, and calls
  * with retries. One thread at a time; calls block.
  */
 struct key;
@@ -13,8 +13,8 @@ struct session;
 
 struct session_options {
 	const char *home;
-	const char (
-	    *urls)[ADDRESS_MAX]; /* tried in order, after each other; none: those of device.json */
+	/* Tried one after the other; none: the addresses of device.json. */
+	const char (*urls)[ADDRESS_MAX];
 	size_t url_count;
 	bool (*cancel)(void *context);
 	void *context;
@@ -40,51 +40,52 @@ struct backoff *session_backoff(struct session *s);
 const char *session_url(const struct session *s); /* the address in use */
 
 struct session_call {
-	struct transport_request request; /* url is set here: leave it NULL */
+	struct transport_request request; /* url stays NULL: the session sets it */
 	const char *path; /* "/v1/..." */
 	unsigned attempts; /* at least 1; each tries every address once */
-	double patience_s; /* a longer Retry-After is an answer; 0: none is too long */
-	/* May be NULL. Before each exchange, which goes to the address in use: may change a copy of the request, and use
-	 * session_once. What it returns other than ERR_OK stands for the exchange. */
+	/* With a longer Retry-After the answer is returned, not retried; 0: no limit. */
+	double patience_s;
+	/* May be NULL. Called before each exchange, which goes to the address in use; may change *request, a copy, and call
+	 * session_once. An error that it returns takes the place of the exchange. */
 	enum err (*ready)(
 	    void *context, struct session *s, struct transport_request *request, struct why *why);
 	void *context; /* of ready */
 };
 
-/* One exchange with the address in use: no fail-over, no retries. As transport_do, but a time-out is ERR_CLOSED. */
+/* One exchange with the address in use: no fail-over, no retries. Errors of transport_do, but a time-out is ERR_CLOSED. */
 ERR_MUST_USE enum err session_once(struct session *s, const char *path,
     const struct transport_request *request, struct transport_answer *out, struct why *why);
 
 /*
  * One request with fail-over and retries. Unreachable, timed out, 429 and 5xx are tried again after back-off or
  * Retry-After while attempts are left; any other status is an answer. `out` always belongs to the caller.
- * A certificate that is due is renewed before, and one refused as expired is renewed and the request repeated; likewise
- * after a rotation whose answer was lost.
- * An address whose certificate does not check is passed over, as it may be a captive portal's. Failures as transport_do,
- * except that what timed out is ERR_CLOSED, too; the last answer's 429 or 5xx comes back as ERR_OK with its status.
+ * A certificate that is due is renewed before the request. A certificate refused as expired is renewed and the request repeated; a
+ * rotation whose answer was lost is finished and the request repeated.
+ * An address whose certificate does not check is skipped, as it may be a captive portal's. Errors of transport_do,
+ * except that a time-out is ERR_CLOSED, too; the last answer's 429 or 5xx comes back as ERR_OK with its status.
  */
 ERR_MUST_USE enum err session_do(struct session *s, const struct session_call *call,
     struct transport_answer *out, struct why *why);
-/* Seconds until the certificate wants renewal, which the next session_do then does; 0: now. */
+/* Seconds until the certificate is due for renewal, which the next session_do then does; 0: now. */
 double session_renew_in(const struct session *s);
-/* Does so without another request. */
+/* Renews a due certificate now, without another request. */
 void session_renew(struct session *s);
-/* With each answer about work, and whether that is a task: does the coordinator ask for a renewal, whatever the date? As renew_asked. */
+/* renew_asked; busy: the answer is a task. */
 void session_renew_asked(struct session *s, bool wanted, bool busy);
-/* Has this device's wall clock stepped since this was asked last? Said once, and pauses of renewal become short. Call it while waiting:
- * what was refused may be taken now. */
+/* Has this device's wall clock stepped since the last call? True once for each step, and long pauses of renewal end. Called while waiting:
+ * a request that was refused before may succeed now. */
 bool session_clock_stepped(struct session *s);
-/* A number that grows whenever what failed may succeed from now on: a clock has stepped, here or there, or a certificate that was refused
- * is taken. Back-off from before it is worth nothing. */
+/* A number that grows whenever a request that failed may succeed from now on: the device's or the coordinator's clock has stepped, or a
+ * refused certificate is accepted. A back-off that began before should end. */
 unsigned session_steps(const struct session *s);
-/* How long to rest instead of `pause` seconds: a device whose certificate is refused for its dates looks more often. */
+/* How long to wait instead of `pause` seconds: less if the certificate is refused for its dates. */
 double session_rest(struct session *s, double pause);
 /* Turns an answer that is no success into an error with the problem's text: 401, 403 ERR_DENIED; 404 ERR_NOTFOUND;
  * 409, 410 ERR_STATE; 413 ERR_LIMIT; 429 and 5xx ERR_CLOSED; other 4xx ERR_INVALID. ERR_OK for 2xx. `type`
  * (may be NULL) gets the type of the problem, whose word stands in `why`. */
 ERR_MUST_USE enum err session_problem(
     const struct transport_answer *answer, enum problem_type *type, struct why *why);
-/* Is asking again later worth while? (429 or 5xx or 408) */
+/* May a request with this answer succeed later (408, 429, 5xx)? */
 bool session_retryable(long status);
 
 #endif

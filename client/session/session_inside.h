@@ -8,7 +8,7 @@
 /* The inside of struct session, for session.c, renew.c and rekey.c alone. */
 struct session {
 	char home[PATH_MAX]; /* "": over a socket, without an identity */
-	bool locked; /* whoever opened it holds the home's lock */
+	bool locked; /* the caller of session_open holds the home's lock */
 	char *bearer; /* "Authorization: Bearer ...", or NULL */
 	struct credentials held;
 	struct transport *transport;
@@ -18,23 +18,23 @@ struct session {
 	bool (*cancel)(void *context);
 	void *context;
 	const struct events *events;
-	/* The clocks, from answers over verified connections; the offset that was told last. */
-	struct skew skew;
-	int64_t clock_told;
-	unsigned steps; /* of either clock, and of refusals that came to an end */
-	/* Renewal; moments of backoff_now(). */
-	bool renew_wanted; /* the coordinator asks for it, whatever the dates */
-	double renew_dates_at; /* not before for the dates' sake: put off after a success */
-	double renew_at; /* not before for whatever cause: the short back-off */
+	struct skew skew; /* the coordinator's clock, from answers over verified connections */
+	int64_t clock_told; /* the offset of the clocks that was last reported as an event */
+	unsigned steps; /* the number that session_steps returns */
+	/* Renewal; times are of backoff_now(). */
+	bool renew_wanted; /* the coordinator asks for a renewal, whatever the dates */
+	/* No renewal because of the dates before this time: the pause after a success. */
+	double renew_dates_at;
+	double renew_at; /* no renewal at all before this time: the short pause */
 	unsigned renew_failures; /* in a row */
-	/* Renewals in a row that the coordinator asked for, or that a refusal led to, without an answer that was content. */
+	/* Renewals in a row that the coordinator asked for, or that a refusal led to, and that have not ended the requests or refusals. */
 	unsigned renew_asked, renew_refused;
 	bool refused; /* the last answer refused the certificate for its dates */
 	double spread; /* 0..1: this device's place among those that became due together */
-	bool changing; /* a renewal or rotation is on its way: no other from within */
+	bool changing; /* a renewal or rotation is in progress: no other one begins */
 };
 
-/* Reads the home again and uses it from the next request on; on failure all stays as it was. */
+/* Reads the credentials from the home again, for the next request on; on failure the old ones stay. */
 ERR_MUST_USE enum err session_reload(struct session *s, struct why *why);
 /* One request to each address in turn, without renewals and retries. */
 ERR_MUST_USE enum err session_try(struct session *s, const struct session_call *call,

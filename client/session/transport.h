@@ -23,8 +23,8 @@ struct transport_options {
 	const char *cert_pem; /* own certificate and key, or both NULL */
 	const char *key_pem;
 	bool insecure; /* accept any certificate: only for GET /v1/ca, whose hash is checked */
-	bool (*cancel)(
-	    void *context); /* may be NULL; looked at about once a second and after signals */
+	/* May be NULL; called about once a second and after signals. */
+	bool (*cancel)(void *context);
 	void *context;
 };
 
@@ -42,9 +42,9 @@ struct transport_request {
 	const char *method; /* GET, HEAD, POST, PUT, PATCH, DELETE */
 	const char *url;
 	const char *const *headers; /* "Name: value", NULL-terminated, or NULL */
-	const void *body; /* in memory, or */
+	const void *body; /* in memory, if body_bytes is 0 */
 	size_t body_len;
-	int body_fd; /* from a file when body_bytes > 0: asks with Expect: 100-continue first */
+	int body_fd; /* a file, if body_bytes > 0; the request asks with Expect: 100-continue first */
 	uint64_t body_at, body_bytes;
 	size_t answer_max; /* 0: 1 MiB */
 	struct transport_sink *sink; /* may be NULL */
@@ -55,9 +55,9 @@ struct transport_request {
 
 /* What is wrong with the peer's certificate. */
 enum transport_distrust {
-	TRANSPORT_TRUSTED, /* nothing, or it did not come to that */
+	TRANSPORT_TRUSTED, /* nothing, or no certificate was checked */
 	TRANSPORT_EXPIRED, /* by this machine's clock */
-	TRANSPORT_NOT_YET, /* likewise */
+	TRANSPORT_NOT_YET, /* not valid yet by this machine's clock */
 	TRANSPORT_NAME, /* not for the name asked for */
 	TRANSPORT_ISSUER, /* not of the given CA */
 	TRANSPORT_OTHER,
@@ -69,15 +69,15 @@ struct transport_answer {
 	bool has_offset; /* an Upload-Offset came */
 	uint64_t offset;
 	bool in_memory; /* "Rivulet-Spool: memory" came */
-	int64_t date; /* the peer's clock, Unix seconds; 0: it did not say */
-	double date_at; /* the second of clock_elapsed_ms at which that came */
+	int64_t date; /* the peer's clock, Unix seconds; 0: not said */
+	double date_at; /* the second of clock_elapsed_ms at which `date` came */
 	enum transport_distrust distrust;
-	/* Of the certificate that an `insecure` transport met; "" if there was none. */
+	/* Of the peer's certificate with an `insecure` transport; "" if there was none. */
 	char issuer[128], subject[128], expires[64];
 	struct buf body;
 };
 
-/* Copies nothing but pointers' text into the library: the strings may go after the call. */
+/* Copies the options' strings: they may be freed after the call. */
 ERR_MUST_USE enum err transport_new(
     struct transport **out, const struct transport_options *options, struct why *why);
 void transport_free(struct transport *t);

@@ -12,7 +12,7 @@
 #include "shard.h"
 
 /*
- * The owner's settings: a table for ini.h, which says how files are read. Every key is known, typed and range-checked; docs/devices.md
+ * The owner's settings, read by a table for ini.h. Every key is known, typed and range-checked; docs/devices.md
  * lists every key.
  */
 #define SETTINGS_DATA_MAX 32
@@ -21,7 +21,7 @@
 #define SETTINGS_TEXT_MAX GATE_TEXT_MAX
 #define SETTINGS_WORDS_MAX 1000
 
-/* What of a failed task's log goes to the coordinator. */
+/* Which part of a failed task's log the coordinator gets. */
 enum settings_log { SETTINGS_LOG_REASON, SETTINGS_LOG_TAIL, SETTINGS_LOG_NO };
 
 /* [data NAME] */
@@ -38,15 +38,15 @@ struct settings_data {
 struct settings_trainer {
 	char name[RECIPE_NAME_MAX];
 	char exec[SETTINGS_TEXT_MAX];
-	double grace_s; /* between asking it to finish and killing it */
+	double grace_s; /* seconds between SIGTERM and SIGKILL */
 	bool persistent; /* started once, for many tasks */
-	double
-	    idle_exit_s; /* of a persistent one: how long it may stay without a task; 0: for ever */
-	bool share_jobs; /* of a persistent one: it may stay when the job changes */
-	unsigned kinds; /* of tasks: settings_trainer_does */
-	uint64_t memory_bytes; /* killed with more; 0: no cap */
-	bool free; /* not confined: it may do what the agent's user may */
-	char environment[SETTINGS_WORDS_MAX]; /* words: NAME, as it is here, or NAME=VALUE */
+	/* Of a persistent trainer: seconds that it may run without a task; 0: for ever. */
+	double idle_exit_s;
+	bool share_jobs; /* a persistent trainer may keep running when the job changes */
+	unsigned kinds; /* kinds of tasks that it does: settings_trainer_does */
+	uint64_t memory_bytes; /* the trainer is killed with more; 0: no limit */
+	bool free; /* not confined: the trainer may do what the agent's user may */
+	char environment[SETTINGS_WORDS_MAX]; /* words: NAME (the agent's value) or NAME=VALUE */
 	char read[SETTINGS_WORDS_MAX], write[SETTINGS_WORDS_MAX]; /* paths */
 	struct gate gate;
 };
@@ -72,8 +72,8 @@ struct settings {
 	size_t url_count;
 	char mirror[ADDRESS_MAX];
 	double mirror_timeout; /* seconds */
-	uint64_t
-	    threads; /* for external trainers: OMP_NUM_THREADS; 0: theirs to choose, and all processors for the built-in one */
+	/* Of the built-in trainer, and OMP_NUM_THREADS of others; 0: all processors, and not set. */
+	uint64_t threads;
 	enum settings_log send_log;
 	uint64_t model_bytes, memory_bytes, cache_bytes, outbox_bytes, residual_bytes, kept_bytes,
 	    examples_bytes;
@@ -84,31 +84,31 @@ struct settings {
 	size_t data_count;
 	struct settings_trainer trainers[SETTINGS_TRAINERS_MAX];
 	size_t trainer_count;
-	struct ini_warnings warnings; /* for the program to say */
-	struct ini_notes notes; /* where the values stand */
+	struct ini_warnings warnings; /* for the program to show */
+	struct ini_notes notes; /* where in the files the values stand */
 };
 
-/* Reads `config`, or home/rivulet.conf, which may be absent, and the .conf files in that name's .d. The caller frees *out. */
+/* Reads FILE (`config`, or home/rivulet.conf, which may be absent) and the .conf files in FILE.d. The caller frees *out. */
 ERR_MUST_USE enum err settings_load(
     struct settings **out, const char *home, const char *config, struct why *why);
-/* The same; `tell` is told of every mistake, and not of the first alone. */
+/* settings_load that reports every mistake to tell->mistake, not the first alone. */
 ERR_MUST_USE enum err settings_examine(struct settings **out, const char *home, const char *config,
     const struct ini_notes *tell, struct why *why);
-/* The same from memory; `name` stands in errors. */
+/* settings_load from a text in memory; errors call the text `name`. */
 ERR_MUST_USE enum err settings_parse(
     struct settings **out, const char *name, const char *text, size_t len, struct why *why);
 void settings_free(struct settings *s);
 /* The table, for ini_list. */
 const struct ini_section *settings_sections(void);
 
-/* "FILE:LINE: data NAME.path: ", or of what else leads to the files of this one of the settings' data sets; "" if they came from no
- * file. */
+/* Where the settings name the files of data set *d: "FILE:LINE: data NAME.path: ", or another key; "" if no settings file
+ * names them. */
 const char *settings_data_place(const struct settings *s, const struct settings_data *d);
 /* Is there a rule of [eligibility] that limits something? */
 bool settings_has_rules(const struct settings *s);
 const struct settings_data *settings_find_data(const struct settings *s, const char *name);
 const struct settings_trainer *settings_find_trainer(const struct settings *s, const char *name);
-/* Does the owner let it do tasks of that kind ("train", "evaluate")? */
+/* Does the owner let the trainer do tasks of that kind ("train", "evaluate")? */
 bool settings_trainer_does(const struct settings_trainer *t, const char *kind);
 
 #endif

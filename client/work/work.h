@@ -14,26 +14,26 @@ struct work_vector {
 	uint64_t at;
 };
 
-/* Where tensors lie of a work whose weights are not in memory. */
+/* Where the tensors of a work are whose weights are not in memory. */
 struct work_files {
-	int base; /* the model's file */
-	int local; /* -1, or the local tensors as the last round left them, one behind the other in the table's order */
+	int base; /* the base model's file */
+	int local; /* a file with the local tensors as the last round left them, in the table's order; -1: none */
 	uint64_t local_at;
 	struct work_place {
 		int fd; /* of one of `left` */
 		uint64_t at;
-	} * after; /* of each tensor as a program left it; NULL: of none, fd -1: not of that one */
+	} * after; /* where a program left each tensor; NULL: it left none; fd -1: it did not leave this tensor */
 	struct work_left {
 		int fd;
-		struct stat stat; /* as it was then */
+		struct stat stat; /* when the program left the file */
 	} * left;
 	size_t left_count;
 };
 
 /*
  * One task in hand: its message, the base model's file and the weights as training changes them. `weights` is a copy of
- * the model's data section, so before and after are both there until the delta is made. Of a task that streams nothing as long as
- * the model is in memory: a program trains it from the base's file, and what it leaves stays in its files.
+ * the model's data section, so before and after are both there until the delta is made. If the task streams, no array of the model's
+ * size is in memory: a program trains from the base model's file, and its result stays in files.
  */
 struct work {
 	struct task task;
@@ -42,15 +42,15 @@ struct work {
 	char path[PATH_MAX]; /* of the base model */
 	uint64_t file_bytes, data_at;
 	struct tensor_table table; /* with the job's roles */
-	bool streams; /* before work_load */
-	const uint8_t
-	    *base; /* the base model's data section, the caller's; NULL: it is read from the file */
-	uint8_t *weights; /* table.bytes; NULL: it streams */
-	struct work_files *files; /* NULL: it does not */
+	bool streams; /* set before work_load */
+	/* The base model's data section, the caller's; NULL: the section is read from the file. */
+	const uint8_t *base;
+	uint8_t *weights; /* table.bytes; NULL if the task streams */
+	struct work_files *files; /* NULL unless the task streams */
 	char *params, *recipe; /* JSON text */
-	/* Of a job with control variates (scaffold.h); else zeros. */
+	/* Control variates (scaffold.h) of coordinator and device; zeros for a job without them. */
 	struct work_vector server, own;
-	float *shift; /* is added to every gradient; NULL for zeros, and where it streams */
+	float *shift; /* added to every gradient; NULL for zeros, and if the task streams */
 	uint64_t needed_bytes, memory_bytes; /* of a task that does not fit into memory; else 0 */
 };
 
@@ -58,11 +58,12 @@ struct work {
 ERR_MUST_USE enum err work_load(
     struct work *w, const char *path, uint64_t memory_bytes, struct why *why);
 void work_deinit(struct work *w);
-/* Seconds until the task's deadline; negative when it is over. */
+/* Seconds until the task's deadline; negative after the deadline. */
 double work_left(const struct work *w);
-/* Seconds that training may take from now on: a share of what is left, at most `own` (0: no limit of the owner's), never 0. */
+/* Seconds that training may take from now on: a share of the time until the deadline, at most `own` (0: no limit of the owner's), never
+ * 0. */
 double work_budget(const struct work *w, double own);
-/* Bytes of one of the table's tensors as it is now: after the training, or before it. */
+/* Reads len bytes of tensor t from its byte `at` on, as the tensor is now (before or after the training). */
 ERR_MUST_USE enum err work_read(
     const struct work *w, const struct tensor *t, uint64_t at, size_t len, void *out);
 struct codec_elements work_vector_values(const struct work_vector *v);
@@ -74,18 +75,18 @@ struct work_delta {
 	struct why *why;
 };
 ERR_MUST_USE enum err work_delta_open(struct work_delta *d, const struct work *w, struct why *why);
-/* While *d and `why` live. ERR_NUMERIC: a value is not finite; `why` names its tensor. */
+/* The delta's values; *d and `why` must outlive the result. Reading gives ERR_NUMERIC if a value is not finite; `why` names its tensor. */
 struct codec_elements work_delta_values(struct work_delta *d);
 void work_delta_close(struct work_delta *d);
-/* Are all its values finite? As the reading says it. */
+/* Are all values of the delta finite? ERR_NUMERIC, as for work_delta_values. */
 ERR_MUST_USE enum err work_delta_check(const struct work *w, struct why *why);
-/* Are the files that a program left what they were when it left them? ERR_INVALID. */
+/* Are the files that a program left still unchanged? ERR_INVALID if not. */
 ERR_MUST_USE enum err work_unchanged(const struct work *w, struct why *why);
-/* The learning rate of the task's round: the job's, after its schedule; 0 if it gives none. */
+/* The learning rate of the task's round: the job's, after its schedule; 0 if the job gives none. */
 double work_rate(const struct work *w);
 /* Does the job want error feedback? */
 bool work_feedback(const struct work *w);
-/* And control variates? */
+/* Does the job want control variates? */
 bool work_variates(const struct work *w);
 
 #endif
