@@ -2,24 +2,24 @@
 #define JOBS_H
 #include <stdbool.h>
 
-/* Jobs and rounds as people read them. */
+/* Prints jobs and rounds (JOB and ROUND of docs/api.md) for people. */
 
-/* A new array of those that are not over; the caller frees it. */
+/* A new array of the jobs that are not over; the caller frees the array. */
 struct json *cmd_jobs_living(const struct json *jobs);
-/* A table of an array of JOB; without `all` it only counts those that are over. */
+/* Prints a table of jobs; without `all` jobs that are over are only counted. */
 void cmd_jobs_print(const struct json *jobs, bool all);
-/* A table of an array of ROUND. */
+/* Prints a table of a job's rounds. */
 void cmd_jobs_rounds(const struct json *job, const struct json *rounds);
-/* The tasks that devices gave back, and what they said of it. */
+/* Prints the tasks that devices gave back, and their reasons. */
 void cmd_jobs_failures(const struct json *failures);
-/* What was set of a JOB, a line each. */
+/* Prints a job's overrides, a line each. */
 void cmd_jobs_overrides(const struct json *job);
-/* Of an array of JOB those that cannot move, with what to do, a line each. */
+/* Prints the jobs that cannot make progress, with advice, a line each. */
 void cmd_jobs_stuck(const struct json *jobs);
-/* One JOB, a line per fact. */
+/* Prints one job, a line per fact. */
 void cmd_jobs_one(const struct json *job);
 
-/* Who cannot hold what: a line for each, behind that word. */
+/* Prints the devices that cannot do the job's tasks and why, a line each that begins with `head`. */
 void cmd_jobs_refused(const char *head, const struct json *refused);
 
 #endif

@@ -4,7 +4,7 @@
 
 struct json;
 
-/* The figures of the newest of these rounds that has some, as tables; nothing if none has. confusion: the matrix, too. */
+/* Prints the figures of the newest round that has figures, as tables; nothing if no round has. confusion: prints the matrix, too. */
 void cmd_figures_print(const struct json *rounds, bool confusion);
 
 #endif

@@ -5,15 +5,15 @@
 struct dataset;
 struct train_score;
 
-/* A job without a coordinator: its model as a file in a scratch directory, and a task made up around it. */
+/* A job without a coordinator: its model as a file in a scratch directory, and a task for that model. */
 struct cmd_trial {
-	struct work work; /* as an agent would have it */
-	struct job_spec *job; /* recipe moves into the task and back at the end */
+	struct work work; /* the task as an agent would have it */
+	struct job_spec *job; /* its recipe is moved into the task, and back by cmd_trial_deinit */
 	char path[PATH_MAX]; /* the model's file */
-	bool loaded; /* work holds weights */
+	bool loaded; /* `work` holds weights */
 };
 
-/* Draws the model from the job's seed, or takes it from the file init. The job must outlive the trial and is not to be
+/* Draws the model from the job's seed, or reads it from the file `init`. The job must outlive the trial and is not to be
  * used meanwhile. cmd_trial_deinit is due even on failure. */
 ERR_MUST_USE enum err cmd_trial_init(struct cmd_trial *t, struct job_spec *job, const char *scratch,
     const char *init, struct why *why);
