@@ -7,14 +7,14 @@
 struct best;
 struct store_db;
 
-/* What rounds were measured by, beyond their rows, which must be there; and which models of a job were the best. */
-#define METRIC_ROWS_MAX 64 /* of a round */
+/* The metrics and figures of rounds that do not stand in the round's own row (which must exist), and the best models of a job. */
+#define METRIC_ROWS_MAX 64 /* named metrics of a round */
 
-/* What the trainers of a round reported by names of their own, over all its devices. */
+/* A metric that trainers reported under a name of their own, over all devices of a round. */
 struct metric_row {
-	char name[64]; /* zeros behind it */
-	double mean; /* weighted by examples; NaN if it is no number */
-	uint64_t reports; /* of so many devices */
+	char name[64]; /* padded with zeros */
+	double mean; /* weighted by examples; NaN if not a number */
+	uint64_t reports; /* devices that reported the metric */
 };
 ERR_MUST_USE enum err metric_rows_put(struct store_db *db, const uint8_t job[16], uint64_t round,
     const struct metric_row *row); /* insert or replace; ERR_NOTFOUND without the round */
@@ -24,14 +24,14 @@ ERR_MUST_USE enum err metric_rows_each(struct store_db *db, const uint8_t job[16
 /* A round's figures, JSON as the API shows it. Insert or replace; ERR_NOTFOUND without the round. */
 ERR_MUST_USE enum err metric_rows_put_figures(
     struct store_db *db, const uint8_t job[16], uint64_t round, const char *text);
-/* The caller frees *text; ERR_NOTFOUND if there are none. */
+/* The figures as JSON, which the caller frees; ERR_NOTFOUND if the round has none. */
 ERR_MUST_USE enum err metric_rows_figures(
     struct store_db *db, const uint8_t job[16], uint64_t round, char **text);
 
-/* All at once; ERR_NOTFOUND without the job. */
+/* Replaces all best models of the job; ERR_NOTFOUND without the job. */
 ERR_MUST_USE enum err metric_rows_put_best(
     struct store_db *db, const uint8_t job[16], const struct best *best);
-/* None of a job that has none. */
+/* The best models of the job; *out is empty if the job has none. */
 ERR_MUST_USE enum err metric_rows_best(
     struct store_db *db, const uint8_t job[16], struct best *out);
 

@@ -20,39 +20,44 @@ struct store_device {
 	char labels[STORE_LABELS_MAX]; /* a JSON object */
 	double joined_at;
 	uint8_t previous[91]; /* the key before the last rotation; zero if there was none */
-	uint64_t ca_generation; /* of the CA of the newest certificate it has used */
-	double rotations_at; /* Unix time: from then on its rotations count as none */
-	double key_at; /* Unix time: its key is its own since then or before; 0: nobody knows */
-	double restored_key_at; /* that of the backup that this state came from */
-	enum device_claim claim; /* since then; CLAIM_UNKNOWN is written as CLAIM_NONE */
+	/* Generation of the CA behind the newest certificate that the device has used. */
+	uint64_t ca_generation;
+	/* Unix time from which the limit on key rotations counts none of the device's. */
+	double rotations_at;
+	double key_at; /* Unix time at which the key was the device's already; 0: not known */
+	/* key_at in the backup that this state was restored from; 0: none. */
+	double restored_key_at;
+	/* Of keys seen since the restore; CLAIM_UNKNOWN is written as CLAIM_NONE. */
+	enum device_claim claim;
 };
 
-/* A key that claims to be a device's by a certificate, in a state that was restored from a backup. */
+/* After a restore from a backup: a key that is not on record, and whose certificate names the device. */
 struct store_claim {
 	uint8_t device[32], spki[91];
 	double issued_at; /* of the certificate, Unix seconds */
 };
 
-/* What a device was last heard to say. Texts are "" and numbers NaN where nothing is known. */
+/* What a device last said, and was last told. Texts are "" and numbers NaN where nothing is known. */
 struct store_seen {
 	uint8_t device[32];
 	double last_contact; /* Unix seconds */
 	char agent[32];
-	char reason[64]; /* why it was last told to wait, or refused; "" when it was given work */
-	char refused[32]; /* the last error word it was answered, */
-	double refused_at; /* and when */
-	char aborted[32]; /* why it last gave up a task, */
-	double aborted_at; /* and when */
-	double clock_offset; /* its clock minus ours, seconds */
+	char reason[64]; /* why the device was last told to wait, or refused; "" when given work */
+	char refused[32]; /* the last error word sent to the device */
+	double refused_at; /* when, Unix seconds */
+	char aborted[32]; /* why the device last gave up a task */
+	double aborted_at; /* when, Unix seconds */
+	double clock_offset; /* the device's clock minus the coordinator's, seconds */
 	double disk_free; /* bytes */
-	uint8_t machine[32]; /* the machine it was last seen on; zero if it did not say */
-	uint8_t other_machine[32]; /* another one its key was seen on; zero if none */
+	uint8_t machine[32]; /* the machine the device was last seen on; zero if it did not say */
+	/* Another machine that the device's key was seen on; zero if none. */
+	uint8_t other_machine[32];
 };
 
-/* What an identity has written into the database in one hour since 1970: [limits] owner_bytes_per_day. */
+/* Bytes that an identity has written into the database in one hour, for [limits] owner_bytes_per_day. */
 struct store_spent {
 	uint8_t who[32];
-	uint64_t hour, bytes;
+	uint64_t hour, bytes; /* hour: counted from the Unix epoch */
 };
 
 struct store_token {
@@ -64,14 +69,16 @@ struct store_token {
 	double created_at, expires_at;
 	bool revoked;
 	bool access; /* a bearer token for readers and submitters, not for joining */
-	char name[64], name_prefix[64]; /* of who joins with it; "": its own choice */
-	char owner[64]; /* of an access token: whose jobs and models its are; "": its own */
-	double
-	    last_used; /* an access token; 0: never. store_token_put leaves these two of a token that is there */
+	/* Of a device that joins with the token; "": the device chooses. */
+	char name[64], name_prefix[64];
+	/* Access token: the name whose jobs and models the token works with; "": the token's own. */
+	char owner[64];
+	/* Access token: Unix seconds of the last use, 0 for never, and from where. Replacing a token, store_token_put leaves both. */
+	double last_used;
 	char last_address[64];
 };
 
-#define STORE_REASON_MAX 320 /* of a job, with its end: a whole `struct why` with a few words */
+#define STORE_REASON_MAX 320 /* bytes with the zero: a whole `struct why` and a few words more */
 struct store_job {
 	uint8_t id[16];
 	/* As submitted; valid during the call, or owned by the caller after a get (free it). */
@@ -81,7 +88,7 @@ struct store_job {
 	char reason[STORE_REASON_MAX];
 	double created_at;
 	uint8_t owner[32]; /* who submitted it (struct identity) */
-	double ended_at; /* NaN: it is not over */
+	double ended_at; /* NaN: the job has not ended, or nobody knows when */
 };
 
 struct store_metric {
@@ -101,18 +108,20 @@ struct store_round {
 	uint64_t examples, bytes_up, bytes_down;
 	double loss, accuracy, norm; /* NaN where unknown */
 	struct store_metric evaluate;
-	double eval_own; /* the monitor's own metric, over its devices; NaN: not known */
-	uint64_t
-	    measured; /* the round whose base both are of; 0: they are of this round's base or model */
+	/* The trainers' metric that the monitor names, over the devices; NaN: not known. */
+	double eval_own;
+	/* Round whose base `evaluate` and `eval_own` measured; 0: they measured this round's base or model. */
+	uint64_t measured;
 	double opened_at, closed_at;
-	uint64_t opened_ms; /* by clock_ms; 0: not in this life. In no row */
+	/* By clock_ms; 0: opened before this process began. Not stored in the row. */
+	uint64_t opened_ms;
 	char reason[128];
 };
 
 /* An accepted delta: unique on (job, round, device). */
 struct store_accept {
 	uint8_t job[16];
-	uint64_t round; /* of its task */
+	uint64_t round; /* the round of the delta's task */
 	uint8_t device[32];
 	uint8_t task[16];
 	uint8_t manifest[320];
@@ -120,36 +129,38 @@ struct store_accept {
 	char *report; /* JSON text or NULL; ownership as store_job.document */
 	uint64_t body_bytes;
 	double accepted_at;
-	uint64_t folded; /* the round that it goes into */
+	uint64_t folded; /* the round whose model the delta goes into */
 };
 
-/* How long a device's task took: of each job the last few, written with the accepted delta. */
+/* How long a device's task took, written with the accepted delta; the last STORE_SPEEDS tasks of each device in each job are kept. */
 #define STORE_SPEEDS 5
 struct store_speed {
 	uint8_t job[16], device[32];
-	uint64_t serial; /* of the device in the job, from 0 */
+	/* Counts the device's tasks in the job, from 0; given by store_speed_add. */
+	uint64_t serial;
 	uint64_t steps;
-	double seconds; /* from the task to the first byte of its delta */
-	double samples; /* examples worked on: each as often as it came up */
-	uint64_t up_bytes; /* of the delta's last transfer, */
-	double up_seconds; /* and how long that took */
+	double seconds; /* from sending the task to the first byte of the delta */
+	double samples; /* examples trained on, counted each time they were used */
+	uint64_t up_bytes; /* bytes of the delta's last transfer */
+	double up_seconds; /* how long the last transfer took */
 	double at; /* Unix seconds */
 };
 
-/* How many steps a task has that the coordinator sized. */
+/* The number of steps that the coordinator gave a task, from how fast the device is. */
 struct store_sized {
 	uint8_t job[16];
 	uint64_t round; /* of the task */
 	uint8_t device[32];
 	uint64_t steps;
-	uint64_t oldest; /* for store_sized_put: rows of the job's rounds before it go */
+	uint64_t oldest; /* store_sized_put deletes the job's rows of rounds before this one */
 };
 
-/* The task of a buffered job that a device has: written before it goes out, so that after a restart no more are out than may be. */
+/* A task of a buffered job that a device holds: written before the task is sent, so that no more tasks are out than allowed after a
+ * restart, too. */
 struct store_out {
 	uint8_t job[16], device[32];
 	uint64_t round; /* of the task */
-	double at; /* when it went out, Unix seconds */
+	double at; /* when the task was sent, Unix seconds */
 };
 
 struct store_model {
@@ -158,7 +169,7 @@ struct store_model {
 	uint8_t job[16]; /* zero for an uploaded model */
 	uint64_t round; /* 0 for an initial model */
 	double created_at;
-	uint8_t owner[32]; /* who uploaded it, as of a job */
+	uint8_t owner[32]; /* who uploaded the model (struct identity); zero: not known */
 };
 
 #endif

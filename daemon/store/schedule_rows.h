@@ -13,13 +13,14 @@ struct store_round;
 
 /* A job's schedule (round/policy/schedule_state.h) from the rows of its rounds. */
 
-/* row: a round that has ended; measured_base: the base of round row->measured, if that is not 0. */
+/* Steps the schedule by one round. row: a round that has ended; measured_base: the base of round row->measured, if row->measured is
+ * not 0. */
 void schedule_rows_step(struct schedule_state *c, const struct job_spec *spec,
     const struct store_round *row, const uint8_t measured_base[32], struct schedule_turn *out);
-/* After all rounds that have ended; the beginning if the job needs no schedule. Errors of the store. */
+/* *out: the schedule after all rounds of the job that have ended, or at its beginning if the job needs no schedule. Errors of the store. */
 ERR_MUST_USE enum err schedule_rows_load(struct store_db *db, const struct job_spec *spec,
     const uint8_t job[16], struct schedule_state *out);
-/* The same of a row whose document was not yet read; the beginning if it cannot be. */
+/* As schedule_rows_load, for a job's row whose document was not yet parsed; a schedule at its beginning if the document cannot be. */
 ERR_MUST_USE enum err schedule_rows_of(
     struct store_db *db, const struct store_job *row, struct schedule_state *out);
 

@@ -19,8 +19,8 @@ struct store_db {
 	    *statements; /* by the addresses of their texts, as bytes_place has them */
 	size_t statement_count, statement_room;
 	struct why last; /* SQLite's words about the last failure; "" if none */
-	bool unjudged; /* rows are read whatever their checksums say */
-	bool torn; /* opening has left out the last commit of the log, which does not check */
+	bool unjudged; /* rows are read whether or not their checksums match */
+	bool torn; /* opening has left out the last commit of the log, whose checksum is wrong */
 	bool proved; /* the last row read has a checksum, and matches it */
 };
 
@@ -34,7 +34,7 @@ enum store_type {
 	STORE_ANY64, /* uint64_t without order */
 	STORE_REAL, /* NaN is stored as NULL */
 	STORE_BOOL,
-	STORE_DEVICE_STATE, /* these four are stored as their names */
+	STORE_DEVICE_STATE, /* stored, as the three types below, as the name of the value */
 	STORE_DEVICE_CLAIM,
 	STORE_JOB_STATE,
 	STORE_ROUND_OUTCOME
@@ -54,7 +54,7 @@ struct store_table {
 		sizeof(fields) / sizeof((fields)[0]), fields \
 	}
 
-/* A statement being bound and stepped. The first error sticks; every later call does nothing. */
+/* A statement being bound and stepped. The first error stays in `e`; every later call does nothing. */
 struct store_query {
 	struct store_db *db;
 	sqlite3_stmt *st;
@@ -68,7 +68,7 @@ struct store_query store_query_begin(struct store_db *db, const char *sql);
 void store_query_blob(struct store_query *q, const void *data, size_t len);
 void store_query_text(struct store_query *q, const char *s, size_t len, size_t max);
 void store_query_unsigned(struct store_query *q, uint64_t v);
-/* Of a state; one without a name is ERR_INVALID. */
+/* Binds the name of a state; NULL, a state without a name, is ERR_INVALID. */
 void store_query_word(struct store_query *q, const char *word);
 void store_query_row(struct store_query *q, const struct store_table *t, const void *from);
 /* The loop of an `each`: true with the next row, false at the end or after an error. */
@@ -83,9 +83,9 @@ ERR_MUST_USE enum err store_query_one_owned(
     struct store_query *q, const struct store_table *t, void *row, char **text, const size_t *len);
 
 /*
- * sums.c: checksums of rows. They find accidents of the disk, not attackers, where nothing else proves what a column holds: a job's
- * document is not in them, as its id is its hash. Triggers of our connections write them. A change by another program takes a row's
- * checksum away, and so does an older database have rows without, until the store fills them.
+ * sums.c: checksums of rows. A checksum finds accidents of the disk, not attackers, and covers columns that nothing else proves: a
+ * job's document is left out, as the job's id is its hash. Triggers of our connections write the checksums. A change by another
+ * program removes a row's checksum; rows of an older database have none until store_fill.
  */
 #define STORE_SUM_DEVICE \
 	"id, spki, name, role, state, labels, joined_at, previous, ca_generation, rotations_at, " \
@@ -114,19 +114,20 @@ ERR_MUST_USE enum err store_query_one_owned(
 #define STORE_SUM_SIZED "job, round, device, steps"
 #define STORE_SUM_OUT "job, device, round, at"
 #define STORE_SUM_EVALUATION "job, round, device, task, manifest, receipt, report, accepted_at"
-/* Is the row sound? As the last column behind those of a table (2: it has no checksum): store_query_next and the others read no row that is not. */
+/* Does the row match its checksum? STORE_JUDGED is that as the last column of a query, 2 for a row without a checksum: store_query_next
+ * and the ends of a query return no row that does not match. */
 #define STORE_SOUND(columns) "(checksum IS NULL OR checksum = row_checksum(" columns "))"
 #define STORE_JUDGED(name, columns) \
 	", CASE WHEN checksum IS NULL THEN 2 ELSE checksum = row_checksum(" columns \
 	") END AS \"row of table " name "\""
 struct store_sums;
-/* The function of the texts above: for every connection. */
+/* Defines SQL's row_checksum, which the texts above call, for a connection: every connection needs it. */
 ERR_MUST_USE enum err store_sums_register(struct store_db *db);
-/* For every connection that writes to a database of the present version. */
+/* Makes the triggers that write checksums: for every connection that writes to a database of the present version. */
 ERR_MUST_USE enum err store_sums_keep(struct store_db *db);
 ERR_MUST_USE enum err store_sums_new(struct store_sums **out);
 void store_sums_free(struct store_sums *s);
-/* A store_work: fills some. */
+/* A store_work for store_fill: gives some rows the checksums that they lack. */
 ERR_MUST_USE enum err store_sums_work(struct store_db *db, void *sums, struct why *why);
 bool store_sums_filled(const struct store_sums *s);
 
@@ -140,17 +141,17 @@ ERR_MUST_USE enum err store_open_fresh(struct store **out, const char *path, str
 /* A second connection, which cannot write, to a file opened before. */
 ERR_MUST_USE enum err store_schema_open_reader(
     struct store_db *db, const char *path, struct why *why);
-/* Steps of opening, for store_inspect.c: connects and runs the pragmas; one text of SQL without results; is this a database
- * of ours, and of which version (0: an empty one)? Reasons are in db->last. */
+/* Steps of opening, for inspect.c: connects and runs the pragmas; runs SQL without results; checks that the database is a coordinator's
+ * and returns its version (0: empty). Reasons are in db->last. */
 ERR_MUST_USE enum err store_schema_connect(
     struct store_db *db, const char *path, const char *pragmas);
 ERR_MUST_USE enum err store_schema_execute(struct store_db *db, const char *sql);
 ERR_MUST_USE enum err store_schema_version(struct store_db *db, uint64_t *version);
 /* The version that this program writes. */
 uint64_t store_schema_known(void);
-/* Has it the tables, indexes and triggers of that version? ERR_CORRUPT. */
+/* ERR_CORRUPT unless the database has the tables, indexes and triggers of that version. */
 ERR_MUST_USE enum err store_schema_compare(struct store_db *db, uint64_t version);
-/* Also for a connection that was opened half, or is all zero. */
+/* Closes a connection, also one whose opening failed half-way, or that is all zero. */
 void store_schema_close(struct store_db *db);
 
 #endif
