@@ -14,7 +14,7 @@
  * The coordinator's settings: a table for ini.h, which says how files are read. Every key is known, typed and range-checked;
  * docs/configuration.md lists every key.
  */
-/* The file that counts as empty where it is missing: an installed package brings none. */
+/* The default configuration file; a missing one counts as empty, because the package installs none. */
 #define CONFIG_DEFAULT "/etc/rivulet/rivuletd.conf"
 #define CONFIG_PATH_MAX 1024
 #define CONFIG_LISTEN_MAX 8
@@ -22,7 +22,7 @@
 #define CONFIG_PROXIES_MAX 16
 
 struct config_listen {
-	char host[256]; /* numeric address; "" for all of both families */
+	char host[256]; /* numeric address; "" for all addresses, IPv4 and IPv6 */
 	uint16_t port; /* 0: any free port, written to <state_dir>/port */
 };
 
@@ -49,18 +49,19 @@ struct config {
 	unsigned io_threads; /* io_threads, default 0 = one per core */
 	unsigned worker_threads; /* worker_threads, default 0 = one per core, at least 2 */
 	enum log_level log_level; /* log_level */
-	uint64_t
-	    reserve; /* reserve = 64M: of the disk, for administration when it is full; 0 = none */
+	/* reserve = 64M: of the disk, for administration when it is full; 0 = none. */
+	uint64_t reserve;
 	/* [limits] */
 	uint32_t connections; /* connections = 10000 */
 	uint32_t header_bytes; /* header_bytes = 32K */
 	uint32_t json_bytes; /* json_bytes = 1M */
 	uint64_t model_bytes; /* model_bytes = 4G: largest model file taken or made */
-	/* One evaluation by the coordinator: */
-	uint64_t evaluation_bytes; /* evaluation_bytes = 1G: of memory; 0: no limit */
+	/* Limits of one evaluation by the coordinator: */
+	uint64_t evaluation_bytes; /* evaluation_bytes = 1G: memory; 0: no limit */
 	uint64_t evaluation_threads; /* evaluation_threads = auto: 0, one per processor */
 	uint64_t evaluation_work; /* evaluation_work = 16G: multiply-adds of a batch; 0: no limit */
-	uint64_t work_bytes; /* work_bytes = auto: 0; of memory for all folds and evaluations */
+	/* work_bytes = auto: 0; memory for all folds and evaluations together. */
+	uint64_t work_bytes;
 	uint64_t fold_work; /* fold_work = 4096G: operations of one round's fold; 0: no limit */
 	uint32_t header_timeout_s; /* header_timeout = 10 */
 	uint32_t idle_timeout_s; /* idle_timeout = 75 */
@@ -70,40 +71,43 @@ struct config {
 	uint32_t handshakes; /* handshakes = 256: TLS handshakes in flight */
 	uint32_t handshakes_per_address; /* handshakes_per_address = 2: in a crowd */
 	uint32_t requests_per_minute; /* requests_per_minute = 12000, per identity; 0 = no limit */
-	uint64_t output_bytes; /* output_bytes = 16M: of answers that an identity has not read */
+	uint64_t output_bytes; /* output_bytes = 16M: answers that an identity has not yet read */
 	uint32_t connections_per_device; /* connections_per_device = 64, per identity */
-	uint32_t strangers_cpu; /* strangers_cpu = 30: percent of a door's time; 100 = no limit */
-	/* Of one owner; 0: no limit but for the priority. */
-	uint32_t owner_jobs; /* owner_jobs = 1000: that are not over */
-	uint64_t owner_model_bytes; /* owner_model_bytes = 256G: uploaded, and of its jobs */
-	uint64_t owner_document_bytes; /* owner_document_bytes = 16M: memory of jobs not over */
+	/* strangers_cpu = 30: percent of a handshake thread's time for unauthenticated peers; 100 = no limit. */
+	uint32_t strangers_cpu;
+	/* Limits of one owner; 0 means no limit, except for owner_priority. */
+	uint32_t owner_jobs; /* owner_jobs = 1000: jobs that have not ended */
+	uint64_t owner_model_bytes; /* owner_model_bytes = 256G: models uploaded, and of its jobs */
+	uint64_t owner_document_bytes; /* owner_document_bytes = 16M: memory of jobs not ended */
 	uint64_t owner_evaluation; /* owner_evaluation = 64G: sum of evaluation_work of its jobs */
 	uint64_t owner_fold_work; /* owner_fold_work = 16384G: sum of fold_work of its jobs */
-	uint32_t owner_priority; /* owner_priority = 0: the highest */
-	uint32_t owner_share; /* owner_share = 1: the largest */
+	uint32_t owner_priority; /* owner_priority = 0: the highest that a job may have */
+	uint32_t owner_share; /* owner_share = 1: the largest that a job may have */
 	uint32_t owner_changes_per_hour; /* owner_changes_per_hour = 1000 */
-	uint64_t
-	    owner_bytes_per_day; /* owner_bytes_per_day = 50M: of the database; and of the log */
+	/* owner_bytes_per_day = 50M: of the database; and of the log. */
+	uint64_t owner_bytes_per_day;
 	uint32_t retry_after_s; /* retry_after = 5: what a device without work is told */
 	/* [spool] */
 	uint64_t spool_quota; /* quota = 0: bytes, 0 = no limit */
 	bool spool_memory; /* mode = durable | memory */
 	char spool_path[CONFIG_PATH_MAX]; /* path: its folder; "" = state_dir/spool */
 	char spool_key_file[CONFIG_PATH_MAX]; /* key_file: 32 bytes or 64 hex digits; "" = none */
-	uint64_t spool_part_s; /* part_time = 1h: a broken upload nobody takes up is removed */
+	/* part_time = 1h: then a broken upload that nobody resumes is removed. */
+	uint64_t spool_part_s;
 	/* [retention] */
 	uint32_t keep_last; /* keep_last = 3 models */
 	uint32_t keep_every; /* keep_every = 10; 0 = none */
-	bool keep_deltas; /* keep_deltas = no: deltas of rounds that are over, in kept/ */
+	bool keep_deltas; /* keep_deltas = no: keep deltas of ended rounds in kept/ */
 	uint64_t keep_deltas_bytes; /* keep_deltas_bytes = 16G: the oldest go first; 0: no limit */
-	uint64_t
-	    ended_jobs_s; /* ended_jobs = 0: so long after its end a job is deleted; 0: never */
+	/* ended_jobs = 0: so long after its end a job is deleted; 0: never. */
+	uint64_t ended_jobs_s;
 	/* [audit] */
 	uint32_t audit_refusals_s; /* refusals = 600: seconds between entries that count refusals */
 	/* [identity] */
-	char ca[65]; /* ca: SHA-256 of the CA's certificate in hex, no other is taken; "" = any */
+	char ca[65]; /* ca: SHA-256 of the only CA certificate that is accepted, hex; "" = any */
 	uint64_t device_validity_s; /* device_validity = 365d: of device certificates */
-	uint64_t rotate_every_s; /* rotate_every = 1h: new keys after three; 0 = no limit */
+	/* rotate_every = 1h: time per key rotation after three; 0 = no limit. */
+	uint64_t rotate_every_s;
 	/* [data NAME] */
 	struct config_data data[CONFIG_DATA_MAX];
 	size_t data_count;
@@ -113,15 +117,15 @@ struct config {
 void config_defaults(struct config *c);
 /* Sets the defaults, then reads path and path.d over them; *c is undefined after an error. */
 ERR_MUST_USE enum err config_load(struct config *c, const char *path, struct why *why);
-/* The same; notes gets the places of the values, which lie in *c, and may be told of every mistake. */
+/* As config_load; notes gets the file and line of each value in *c, and is told of every mistake instead of the first alone. */
 ERR_MUST_USE enum err config_examine(
     struct config *c, const char *path, struct ini_notes *notes, struct why *why);
-/* The same from memory; file is the name for messages. */
+/* As config_load, but from text in memory; file is the name for messages. */
 ERR_MUST_USE enum err config_parse(
     struct config *c, const char *file, const char *text, size_t len, struct why *why);
-/* The table, for ini_list. */
+/* The table of all settings, for ini_list. */
 const struct ini_section *config_sections(void);
-/* NULL if there is none of this name. */
+/* The [data NAME] section of this name; NULL if there is none. */
 const struct config_data *config_data_find(const struct config *c, const char *name);
 
 #endif

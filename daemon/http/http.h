@@ -38,9 +38,9 @@ struct http_request {
 	char *report;
 };
 
-/* Looks for the end of a header block in data: returns its length with the empty line, 0 if it is not complete. *seen is where
- * to look from, 0 at first; it moves on. A line that ends in a bare LF ends the block too: no more is needed to refuse it,
- * and http_request_parse does. */
+/* Looks for the end of a header block in data: returns the block's length with the empty line, 0 if the block is not complete. *seen is
+ * where to look from, 0 at first, and moves on. A line that ends in a bare LF ends the block too: that much is enough for
+ * http_request_parse to refuse it. */
 size_t http_head_length(const char *data, size_t len, size_t *seen);
 /* Parses one complete header block. On failure *status is 400, 411, 414, 417, 431, 503 or 505 and why says what was wrong.
  * The caller frees with http_request_deinit in either case. */
@@ -51,9 +51,9 @@ const char *http_verb_name(enum http_verb m);
 /* The method of this name, which is not ended by a zero; VERB_OTHER is one without a handler, and false: it is no method. */
 bool http_verb_find(enum http_verb *out, const char *word, size_t len);
 const char *http_reason(unsigned status);
-/* Value of `name` in the query "a=1&b=2"; false if absent. One longer than room gives "", which is no number and no word. */
+/* out: the value of `name` in the query "a=1&b=2"; false if absent. A value longer than room gives "", which is no number and no word. */
 bool http_query(const struct http_request *r, const char *name, char *out, size_t room);
-/* Is every word of the query one of these, which stand with spaces between them? If not, the first that is none, cut to fit. */
+/* Is every name in the query among `words`, which are separated by spaces? If not, `unknown` is the first other name, cut to fit. */
 #define HTTP_WORD_MAX 32
 bool http_query_knows(const struct http_request *r, const char *words, char unknown[HTTP_WORD_MAX]);
 
@@ -65,7 +65,7 @@ struct http_head {
 	bool close;
 	const char *extra;
 	int64_t now; /* Unix seconds for a Date line; 0: none */
-	bool chunked; /* the length is not known yet */
+	bool chunked; /* the length is not known yet: Transfer-Encoding */
 };
 ERR_MUST_USE enum err http_head_print(struct buf *out, const struct http_head *h);
 

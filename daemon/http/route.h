@@ -2,11 +2,12 @@
 #define ROUTE_H
 #include "exchange.h"
 
-/* The one table of route x role: what exists, who may, how it runs. */
+/* A row of the table of routes (api/routes.c): what can be asked for, who may ask, how the request runs. */
 enum route_kind {
 	ROUTE_NOW, /* answers at once, on the I/O thread: nothing that waits */
 	ROUTE_WORK, /* runs on a worker, may block on the store and the disk */
-	ROUTE_SLOW, /* likewise, may take long: on workers of its own, which give way, one request of an owner at a time */
+	/* As ROUTE_WORK, may take long: on other workers of low priority, one request of an owner at a time. */
+	ROUTE_SLOW,
 	ROUTE_POLL, /* on the I/O thread; may park the exchange */
 	ROUTE_STREAM, /* the body goes piece by piece to stream_ops */
 };
@@ -18,18 +19,18 @@ struct route {
 	enum route_kind kind;
 	bool body; /* takes a JSON body of at most limits.json_bytes */
 	bool probe; /* also over plain HTTP, on the listener for probes */
-	bool trial; /* devices try out new certificates by it */
+	bool trial; /* devices try out new certificates with this request */
 	bool bare; /* the body may be left out, and Content-Length with it */
-	const char *query; /* words that its query may have, with spaces between them; NULL: none */
-	size_t body_max; /* a smaller limit of its own; 0: none */
+	const char *query; /* names that the query may have, separated by spaces; NULL: none */
+	size_t body_max; /* a limit of the body below limits.json_bytes; 0: none */
 	void (*handle)(struct exchange *x);
 	const struct stream_ops *stream;
-	/* Frees x->state when the request is over, if it was set. For ROUTE_POLL; a stream has its own. */
+	/* For ROUTE_POLL: frees x->state, if set, when the request is over. A stream has stream_ops.drop. */
 	void (*drop)(struct exchange *x);
 };
 
-/* Not a path that anybody can ask for: where keys go that a restored state does not know (identity.claims), before their request. It is a
- * stream, whose `begin` decides on the head, and answers or sets x->again. */
+/* A path that no client can ask for: a request with a key that a restored state does not know (identity.claims) is first routed here. The
+ * route is a stream, whose `begin` decides on the head, and sets a response or x->again. */
 #define ROUTE_CLAIM "claim"
 
 /* The route for verb and path; fills param. NULL if there is none; then *path_known says whether another verb would do. */

@@ -13,13 +13,13 @@ enum listen_place {
 	LISTEN_MORE, /* another one for a port of which this process has the first */
 };
 
-/* Of an address, or of both families for an empty one. Several threads may have one each for the same port. ERR_IO, with what to
- * do, for a port in use and an address that is not there. */
+/* A TCP socket that listens on an address, or on all addresses, IPv4 and IPv6, if the address is empty. Several threads may have a socket
+ * each on one port. ERR_IO, with what to do, for a port in use and an address that this host does not have. */
 ERR_MUST_USE enum err listen_tcp(const struct config_listen *at, uint16_t port,
     enum listen_place place, int *out, struct why *why);
-/* The port it got; 0 for none. */
+/* The port that the socket fd has; 0 for none. */
 uint16_t listen_port(int fd);
-/* A Unix socket for owner and group. A file that nobody answers on gives way; ERR_EXISTS if somebody does. */
+/* A Unix socket that owner and group may use. A socket file at path that nobody answers on is replaced; ERR_EXISTS if somebody does. */
 ERR_MUST_USE enum err listen_unix(const char *path, int *out, struct why *why);
 
 #endif

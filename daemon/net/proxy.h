@@ -4,16 +4,16 @@
 #include <stdint.h>
 
 /*
- * The head that a load balancer writes before a connection's first byte, to say who it is from: the PROXY protocol, versions 1
+ * The head that a load balancer writes before a connection's first byte, to name the client: the PROXY protocol, versions 1
  * (text) and 2 (binary). Source: haproxy.org, proxy-protocol.txt, 2020. Only TCP over IPv4 and IPv6; what version 2 adds
- * behind the addresses (TLVs) is passed over. Read only from balancers that the configuration names: anybody could write one.
+ * behind the addresses (TLVs) is skipped. A head is read only from balancers that the configuration names: anybody could write one.
  */
 #define PROXY_HEAD_MAX 536 /* bytes: what the specification has every sender keep to */
 
 enum proxy_result {
 	PROXY_DONE, /* a whole head */
 	PROXY_MORE, /* the beginning of one */
-	PROXY_BAD, /* none, or too long */
+	PROXY_BAD, /* no head, or one that is too long */
 };
 
 /* Looks at the first len bytes of a connection. *used: how many of them belong to the head, for PROXY_DONE and PROXY_MORE.

@@ -10,7 +10,7 @@ struct server_report; /* report.h */
 /* Binds the listeners (TLS) and the admin socket. ERR_IO naming the address when one is taken. */
 ERR_MUST_USE enum err server_new(
     struct server **out, const struct services *services, route_finder find, struct why *why);
-/* Could server_new bind the TLS listeners and the probes' now? Fails as it would. */
+/* Could server_new bind the listeners for TLS and for probes now? Fails as server_new would. */
 ERR_MUST_USE enum err server_try(const struct config *c, struct why *why);
 /* Starts the threads. */
 ERR_MUST_USE enum err server_start(struct server *s, struct why *why);
@@ -18,10 +18,10 @@ ERR_MUST_USE enum err server_start(struct server *s, struct why *why);
 uint16_t server_port(const struct server *s);
 /* Port of the listener for probes; 0 without one. */
 uint16_t server_probe_port(const struct server *s);
-/* Parked requests are asked again soon, on their own threads. Any thread. */
+/* Has the handlers of parked requests called again soon, on the requests' own threads. Any thread. */
 void server_wake(void *server);
-/* An identity changed: parked requests and uploads of those who may no longer do what they do are refused at once, and no TLS
- * session resumes. Any thread. */
+/* After an identity changed: parked requests and uploads that their identities may no longer do are refused at once, and no TLS session
+ * resumes. Any thread. */
 void server_forget(struct server *s);
 void server_report(const struct server *s, struct server_report *out);
 /* Closes listeners, lets running requests finish for at most wait_ms, joins the threads. */
