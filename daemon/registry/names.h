@@ -5,13 +5,13 @@
 struct store_db;
 struct store_device;
 
-/* A name is one device's: of all that are active or suspended no two have the same, but for those without any. */
+/* Names of devices are unique: no two active or suspended devices have the same name, but any number may have none. */
 
-/* May the device have the name that stands in its row? ERR_EXISTS: another one has it, and why says which. */
+/* May the device have the name in its row? ERR_EXISTS: another device has the name, and why says which. */
 ERR_MUST_USE enum err names_check(
     struct store_db *db, const struct store_device *d, struct why *why);
 
-/* Gives all but the oldest device of a name another one: NAME-2, NAME-3, ... Calls fn with each row as it is now. */
+/* Renames all but the oldest device of each name: NAME-2, NAME-3, ... Calls fn with each renamed row. */
 ERR_MUST_USE enum err names_settle(struct store_db *db,
     enum err (*fn)(void *ctx, const struct store_device *d), void *ctx, struct why *why);
 

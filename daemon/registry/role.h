@@ -16,9 +16,9 @@ enum role {
 	ROLE_SUBMITTER = 1u << 4,
 	ROLE_EXPIRED = 1u << 5, /* an active identity whose certificate's dates do not fit */
 	ROLE_ROTATED = 1u << 6, /* an active identity, shown by the key before its present one */
-	/* Who has a certificate of its own that is in order. */
+	/* Identities with a valid certificate or access token. */
 	ROLE_CERTIFIED = ROLE_DEVICE | ROLE_READER | ROLE_SUBMITTER | ROLE_ADMIN,
-	/* Who may read what the fleet does. */
+	/* Identities that may read what the fleet does. */
 	ROLE_READERS = ROLE_READER | ROLE_SUBMITTER | ROLE_ADMIN,
 };
 
@@ -26,19 +26,19 @@ enum role {
 struct identity {
 	unsigned roles; /* set of enum role; ROLE_ANYONE always */
 	bool has_cert;
-	bool by_token; /* an access token; then device is not set */
-	uint8_t token[8]; /* its id */
+	bool by_token; /* identified by an access token; then device is not set */
+	uint8_t token[8]; /* id of the access token */
 	uint8_t device[HASH_LEN];
-	/* Whose jobs and models are its own: the device, SHA-256("token" || token id), or of a token with an owner
+	/* The owner of its jobs and models: the device's id, SHA-256("token" || token id), or for a token with an owner's name
 	 * SHA-256("owner" || name); zero on the admin socket. */
 	uint8_t owner[HASH_LEN];
-	char owner_name[64]; /* of such a token */
+	char owner_name[64]; /* the owner's name of an access token; "" otherwise */
 	uint8_t spki[KEY_SPKI_LEN];
-	uint64_t generation; /* of the CA that its certificate is of; 0: not known */
-	enum problem_type problem; /* why a certificate gives no role */
-	/* A key that a restored state does not know, with a certificate of this CA that names the device: it asks for its place. */
+	uint64_t generation; /* of the CA that issued the certificate; 0: not known */
+	enum problem_type problem; /* why certificate or token give no role */
+	/* After a restore: the key is not on record, but a certificate of this CA names the device, and the key claims to be its key. */
 	bool claims;
-	int64_t issued_at; /* of that certificate, Unix seconds */
+	int64_t issued_at; /* with claims: when the certificate was issued, Unix seconds */
 };
 
 #endif
