@@ -10,13 +10,13 @@
 struct models {
 	char dir[PATH_MAX - 128];
 	pthread_mutex_t lock;
-	struct models_map *maps; /* those in use */
+	struct models_map *maps; /* all maps in use */
 	struct judged *judged; /* sound.c: files that were hashed in this process */
 	size_t judged_count, judged_room;
 	atomic_uint temp;
-	_Atomic uint64_t joined; /* bytes of differences that are put together in memory */
+	_Atomic uint64_t joined; /* bytes of differences that are concatenated in memory */
 	uint64_t joined_max; /* MODELS_JOINED_MAX */
-	struct stop *stop; /* NULL: nobody asks for it */
+	struct stop *stop; /* of models_until; NULL: nothing ends early */
 };
 
 void models_path(const struct models *m, const uint8_t id[32], const char *suffix, char *out);
@@ -24,23 +24,23 @@ void models_path(const struct models *m, const uint8_t id[32], const char *suffi
 enum models_verdict { MODELS_UNKNOWN, MODELS_SOUND, MODELS_DAMAGED };
 enum models_verdict models_judged(
     struct models *m, const uint8_t id[32], const char *suffix, const struct stamp *now);
-/* It was hashed, and had this stamp before and after. */
+/* Notes that a file was hashed, and had this stamp before and after. */
 void models_found(struct models *m, const uint8_t id[32], const char *suffix,
     const struct stamp *seen, bool sound);
-/* We have just written it. */
+/* Notes that this process has just written a file, which so is sound. */
 void models_wrote(struct models *m, const uint8_t id[32], const char *suffix);
 void models_forget(struct models *m, const uint8_t id[32], const char *suffix);
 void models_sound_free(struct models *m);
-/* A reference to the map of id (of its difference to from, unless that is zeros) if it is in use already and its file is still the
- * same, or NULL. now: NULL for what has no file of its own. */
+/* A new reference to the map of id and from (as in models_map) if there is one in use, it could be read whole and has the stamp *now (zeros
+ * for a map without a file; now NULL: any stamp); else NULL. */
 struct models_map *models_find_map(
     struct models *m, const uint8_t id[32], const uint8_t from[32], const struct stamp *now);
 /* Shares a fresh map, or frees it if another thread was quicker; returns the shared one. */
 struct models_map *models_link_map(struct models *m, struct models_map *fresh);
-/* Maps a file of the folder and reads all of it. ERR_CORRUPT if it is empty or no file, ERR_IO if it cannot be read, ERR_CLOSED. */
+/* Maps a file of the folder and reads all of it. ERR_CORRUPT if path is empty or no file, ERR_IO if it cannot be read, ERR_CLOSED. */
 ERR_MUST_USE enum err models_map_file(
     struct models_map *map, const char *path, struct stop *stop, struct why *why);
-/* Says of a map that is not whole what that means; ERR_IO. */
+/* Returns ERR_IO, and explains that the file of a map could not be read whole. */
 ERR_MUST_USE enum err models_unread(const char *path, struct why *why);
 /* Frees a map that is not shared. */
 void models_unmap(struct models_map *map);
