@@ -9,9 +9,9 @@
  * the codec. No I/O. One thread at a time.
  */
 
-/* What is known at a chunk's beginning: everything before it is good. */
+/* The state of the check where a chunk begins: all bytes of the body before it are good. */
 struct delta_watermark {
-	uint64_t at; /* of the body */
+	uint64_t at; /* offset in the body */
 	double sum_squares;
 	uint8_t carry[64];
 };
@@ -27,17 +27,18 @@ struct delta_body {
 	char detail[64]; /* of a refusal */
 };
 
-/* m stays the caller's and must live as long; its codec is known and its sizes were checked. ERR_NOMEM. */
+/* m stays the caller's and must live as long as *b; its codec is known and its sizes were checked. ERR_NOMEM; then, too,
+ * delta_body_deinit. */
 ERR_MUST_USE enum err delta_body_init(struct delta_body *b, const struct manifest *m);
-/* Harmless on a zeroed one. */
+/* Frees what *b holds; harmless if *b is zeroed. */
 void delta_body_deinit(struct delta_body *b);
-/* The next len bytes. Or a problem, with b->detail; then only delta_body_rewind may follow. */
+/* Checks the next len bytes of the body. Returns PROBLEM_NONE, or a problem, with b->detail; then only delta_body_rewind may follow. */
 enum problem_type delta_body_take(struct delta_body *b, const void *data, size_t len);
-/* So far a body is taken in any case: the leaves, and the chunks in which its codec's table lies. */
+/* Bytes of the body that delta_body_take must always see: the leaves, and the chunks that hold the codec's table. */
 uint64_t delta_body_seen(const struct delta_body *b);
-/* With all of that taken and nothing else: what comes before the mark, which lies behind it, is known to be good. */
+/* After exactly delta_body_seen bytes were taken: skips to `known`, a mark behind them that earlier checks have found good. */
 void delta_body_skip(struct delta_body *b, const struct delta_watermark *known);
-/* Back to `good`; the next byte is that at good.at. */
+/* Goes back to b->good; the next byte to be taken is the one at good.at. */
 void delta_body_rewind(struct delta_body *b);
 
 #endif

@@ -20,20 +20,20 @@ struct spool_options {
 	uint64_t quota; /* bytes; 0: no limit */
 	bool memory; /* the folder does not outlive the machine: nothing is synced */
 	const uint8_t *secret; /* 32 bytes: new files are encrypted; NULL: they are not */
-	struct stop *stop; /* once it is asked for, hashing ends with ERR_CLOSED; NULL: never */
-	const char *
-	    lost; /* where deltas go that no row explains, on the same file system; made when needed */
+	struct stop *stop; /* once asked for, hashing ends with ERR_CLOSED; NULL: never */
+	/* The folder for deltas that no row explains, on the same file system; made when needed. */
+	const char *lost;
 };
 
-/* A live transfer: one owner. Zeroed, it is none. */
+/* A live transfer, which has one owner. Zeroed: no transfer. */
 struct spool_part {
 	struct delta_file file;
-	struct spool_slot *slot; /* NULL: none, or not live any more */
-	bool begun; /* lock and file are to be given back */
-	pthread_mutex_t lock; /* a piece being written against a newer transfer */
+	struct spool_slot *slot; /* NULL: no transfer, or not live any more */
+	bool begun; /* lock and file are to be released by spool_drop or spool_leave */
+	pthread_mutex_t lock; /* held while a piece is written, so that a newer transfer waits */
 	bool superseded, complete;
-	bool accepted; /* it has its accepted name, whatever became of the commit */
-	bool by_mark; /* some of it was not hashed again when it was taken up */
+	bool accepted; /* the file has its accepted name, whether or not the commit succeeded */
+	bool by_mark; /* the upload was resumed, and bytes before the mark were not hashed again */
 };
 
 ERR_MUST_USE enum err spool_open(
@@ -47,27 +47,27 @@ const char *spool_dir(const struct spool *s);
  * until spool_drop or spool_leave. */
 ERR_MUST_USE enum err spool_begin(struct spool *s, const uint8_t manifest[MANIFEST_LEN],
     struct spool_part *part, struct why *why);
-/* Takes up the part of a task: as spool_begin, but what is there stays. ERR_NOTFOUND if there is none of this device or its head is
- * damaged (it is removed then). Its body is NOT checked. */
+/* Resumes the part of a task: as spool_begin, but the bytes that are there stay. ERR_NOTFOUND if this device has no part of the task, or
+ * the part's head is damaged (the part is then removed). The body is NOT checked. */
 ERR_MUST_USE enum err spool_resume(struct spool *s, const uint8_t task[16],
     const uint8_t device[32], struct spool_part *part, struct why *why);
 /* Writes body bytes. ERR_AGAIN if a newer transfer has begun. */
 ERR_MUST_USE enum err spool_write(
     struct spool *s, struct spool_part *part, const void *data, size_t len, uint64_t at);
-/* Cuts the body off at `at`. ERR_AGAIN as above. */
+/* Cuts the body off at `at`. ERR_AGAIN if a newer transfer has begun. */
 ERR_MUST_USE enum err spool_cut(struct spool *s, struct spool_part *part, uint64_t at);
-/* The body is complete: no newer transfer ends this one any more. Syncs the file. ERR_AGAIN as above. */
+/* The body is complete: from now on no newer transfer ends this one. Syncs the file. ERR_AGAIN if a newer transfer had begun. */
 ERR_MUST_USE enum err spool_sync(struct spool *s, struct spool_part *part, struct why *why);
-/* Gives it its accepted name (store thread, inside the accepting transaction); its quota stays taken. */
+/* Renames the part to its accepted name (store thread, inside the transaction that accepts the delta); its quota stays taken. */
 ERR_MUST_USE enum err spool_accept(struct spool *s, struct spool_part *part, struct why *why);
 /* Ends a transfer and removes its part. Harmless after spool_accept, after a newer transfer has begun, and twice. */
 void spool_drop(struct spool *s, struct spool_part *part);
-/* Ends a transfer; its part stays to be taken up. Harmless as spool_drop. */
+/* Ends a transfer; its part stays and can be resumed. Harmless after spool_accept, after a newer transfer has begun, and twice. */
 void spool_leave(struct spool *s, struct spool_part *part);
 
 /* Removes parts without a live transfer: those of this round of the job and of earlier ones. */
 void spool_forget(struct spool *s, const uint8_t job[16], uint64_t round);
-/* The same for those untouched for so long. */
+/* Removes parts without a live transfer since idle_ms milliseconds or longer. */
 void spool_expire(struct spool *s, uint64_t idle_ms);
 
 /* Makes accepted names durable, if there are new ones since the last call. */
@@ -79,40 +79,44 @@ ERR_MUST_USE enum err spool_read(struct spool *s, const uint8_t task[16], const 
     struct delta_file *file, struct why *why);
 /* An accepted delta was found damaged: spool_read refuses it with ERR_CORRUPT and this reason until spool_remove. ERR_NOMEM. */
 ERR_MUST_USE enum err spool_condemn(struct spool *s, const uint8_t task[16], const char *reason);
-/* It may be sound again. False: it was not condemned. */
+/* Takes back spool_condemn: the delta may be sound again. False: the delta was not condemned. */
 bool spool_pardon(struct spool *s, const uint8_t task[16]);
-/* Hashes the whole of an accepted delta that spool_read opened, as delta_file_verify, unless this process has checked every byte of
- * it within the hour and nobody has written to the file since (verified.h). */
+/* Checks all of an accepted delta that spool_read opened, as delta_file_verify, unless this process has checked every byte of the file
+ * within the last hour and nobody has written to it since (verified.h). */
 ERR_MUST_USE enum err spool_verify(
     struct spool *s, const uint8_t task[16], const struct delta_file *file, struct why *why);
 /* Removes an accepted delta and gives its quota back. */
 void spool_remove(struct spool *s, const uint8_t task[16]);
-/* Bytes of an accepted delta's file. ERR_NOTFOUND */
+/* *bytes: the size of an accepted delta's file. ERR_NOTFOUND */
 ERR_MUST_USE enum err spool_size(
     struct spool *s, const uint8_t task[16], uint64_t *bytes, struct why *why);
-/* Removes it as spool_remove does, renaming its file to `to` on the same file system. ERR_NOTFOUND if there is none; it stays after a failure. */
+/* Takes an accepted delta out of the spool by renaming its file to `to`, on the same file system, and gives its quota back. ERR_NOTFOUND if
+ * there is no such delta; after a failure it stays in the spool. */
 ERR_MUST_USE enum err spool_move(
     struct spool *s, const uint8_t task[16], const char *to, struct why *why);
-/* What its files are encrypted with, or NULL. */
+/* The key that new files are encrypted with, or NULL. */
 const struct delta_key *spool_key(const struct spool *s);
 
 /* What becomes of a file found at start. */
 enum spool_fate {
 	SPOOL_STAYS,
 	SPOOL_GOES,
-	SPOOL_LEFTOVER, /* goes, as the leftover of a crash, if no other is lost: else the database is not the one of these files */
+	/* Removed as the leftover of a crash; set aside if another file is SPOOL_LOST, as the database is not theirs. */
+	SPOOL_LEFTOVER,
 	SPOOL_LOST, /* set aside in `lost` */
 };
-/* m: its head's manifest; NULL if the head of a delta cannot be read. A part without a whole head is not asked for, and goes. */
+/* Decides on a file. m: the manifest in its head; NULL if the head of a delta cannot be read. A part without a whole head is removed
+ * without asking. */
 typedef enum spool_fate spool_judge(
     void *ctx, const uint8_t task[16], bool part, const struct manifest *m);
-/* At start, before any other thread: judges all files of our names and does as it is told; what stays or is lost is counted (lost.h).
- * ERR_DENIED, and nothing has happened, if one that stays is encrypted with another key. */
+/* At start, before any other thread: has `judge` decide on each file named as a part or delta, and keeps it, removes it or sets it aside;
+ * files that stay and lost ones are counted (lost.h). ERR_DENIED, and nothing has happened, if a file that stays is encrypted with another
+ * key. */
 ERR_MUST_USE enum err spool_recover(
     struct spool *s, spool_judge *judge, void *ctx, struct why *why);
 
 uint64_t spool_used(struct spool *s);
-/* Without what the archive keeps. */
+/* *out does not count the archive. */
 void spool_report(struct spool *s, struct spool_report *out);
 /* Is there no room for a delta of so many bytes of payload? */
 bool spool_full(struct spool *s, uint64_t payload_bytes);

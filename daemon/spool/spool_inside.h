@@ -7,11 +7,11 @@
 #include "err.h"
 #include "spool.h"
 
-/* Inside of the spool: shared by the files spool*.c only. */
+/* Inside of the spool: shared by spool.c, recover.c, verified.c, reseal.c, lost.c and orphan.c. */
 
 #define SUFFIX_PART ".part"
 #define SUFFIX_DELTA ".delta"
-#define SUFFIX_COPY ".new" /* behind a number: of spool_reseal.h */
+#define SUFFIX_COPY ".new" /* behind a number: the copies of reseal.h */
 #define PATH_ROOM 1100
 
 /* When bytes of a file were first hashed, and the file as it was when only this process had written to it. */
@@ -28,7 +28,7 @@ struct spool_slot {
 	uint64_t idle_since_ms;
 	struct spool_part *live; /* NULL between two transfers */
 	struct delta_watermark good; /* verified.h; at 0: none */
-	struct spool_proof proof; /* of the bytes before it */
+	struct spool_proof proof; /* of the bytes before `good` */
 };
 
 /* An accepted delta that must not be used. */
@@ -38,7 +38,7 @@ struct condemned {
 	struct why why;
 };
 
-/* See spool_orphan.h. */
+/* An accepted name whose commit failed: orphan.h. */
 struct orphan {
 	struct orphan *next;
 	uint8_t task[16], job[16], device[32];
@@ -51,11 +51,11 @@ struct spool {
 	bool memory, sealed;
 	struct delta_key key;
 	atomic_uint_least64_t used;
-	uint64_t lost_found; /* at the start */
-	atomic_uint_least64_t lost_bytes; /* of it: what lies in lost/ */
-	atomic_uint copies; /* numbers their names */
+	uint64_t lost_found; /* deltas set aside at the start */
+	atomic_uint_least64_t lost_bytes; /* the part of `used` that lies in lost/ */
+	atomic_uint copies; /* the last number in the name of a copy (reseal.h) */
 	atomic_bool dirty; /* names changed since the last directory sync */
-	/* Guards slots, the names of parts, and which part is live; then a part's own lock. */
+	/* Guards slots, the names of parts, and which part is live; taken before a part's own lock. */
 	pthread_mutex_t lock;
 	struct spool_slot *slots;
 	struct condemned *condemned;
@@ -64,7 +64,7 @@ struct spool {
 	struct stop *stop; /* may be NULL */
 };
 
-/* Notes a part. NULL without memory. Lock held, or no other thread. */
+/* Adds a slot for a part of this manifest. NULL without memory. Lock held, or no other thread. */
 struct spool_slot *spool_slot_add(struct spool *s, const struct manifest *m, uint64_t bytes);
 
 #endif
