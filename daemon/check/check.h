@@ -13,12 +13,12 @@
 
 /*
  * `rivuletd check`: examines a state directory, says what is wrong and repairs what can be repaired without losing anything
- * that was acknowledged. Nothing damaged is deleted: it moves to damaged/. The parts below look at one thing each and
- * report through check_found; they share one struct check. One thread, blocking.
+ * that was acknowledged. A damaged file is not deleted, but moved to damaged/. Each part (check_inside.h) looks at one thing and
+ * reports through check_found; the parts share one struct check. One thread, blocking.
  */
 enum check_severity {
 	CHECK_NOTE, /* worth knowing */
-	CHECK_WARNING, /* in order again by --repair, or by what `todo` says; nothing is lost */
+	CHECK_WARNING, /* can be mended by --repair, or as the advice says; nothing is lost */
 	CHECK_DAMAGE, /* something is lost, or cannot be used */
 };
 
@@ -71,16 +71,16 @@ struct check_job {
 	uint8_t id[16];
 	char hex[33];
 	bool live; /* running or paused */
-	struct store_round last; /* zero if it has none */
+	struct store_round last; /* zero if the job has no round */
 	bool open; /* `last` is open */
-	struct schedule_state schedule; /* what its guard holds */
-	struct best best; /* models */
+	struct schedule_state schedule; /* names the models that the guard needs */
+	struct best best; /* names the job's best models */
 };
 
 /* An accepted delta of the open round of a live job. */
 struct check_delta {
 	const struct check_job *job;
-	struct store_accept row; /* without report */
+	struct store_accept row; /* report is NULL */
 	struct manifest manifest;
 };
 
@@ -96,7 +96,7 @@ struct check_rows {
 
 struct delta_key;
 
-/* What a key of the coordinator has made, as far as it was tried. */
+/* Objects made with a key of the coordinator (receipts, task ids): how many were verified, how many failed. */
 #define CHECK_FAILURES 100 /* named at most */
 struct check_made {
 	uint64_t tried, failed;
@@ -106,18 +106,18 @@ struct check_made {
 struct check {
 	char dir[CONFIG_PATH_MAX];
 	bool repair;
-	/* With repair: also take back accepted deltas whose file is gone or damaged. */
+	/* With repair: also delete the rows of accepted deltas whose file is gone or damaged. */
 	bool drop_deltas;
-	/* Remove from lost/ what was set aside so many seconds ago, or longer; also beside a coordinator. */
+	/* Remove files from lost/ that were set aside at least older_s seconds ago; also while a coordinator runs. */
 	bool delete_lost;
 	uint64_t older_s;
 	const struct delta_key *key; /* the operator's key of encrypted deltas, or NULL */
 	bool memory; /* the spool need not outlive the machine */
 	bool quiet; /* print nothing per finding */
-	bool running; /* a coordinator works here: what it may be about to change is not judged */
+	bool running; /* a coordinator uses dir: things that it may be changing are not judged */
 	int lock_fd;
-	struct store_db *db; /* NULL if it cannot be used */
-	bool has_rows; /* rows below are complete */
+	struct store_db *db; /* NULL if the database cannot be used */
+	bool has_rows; /* `rows` is complete */
 	struct check_rows rows;
 	bool has_signer, has_task_key;
 	uint8_t signer[91], task_key[32];
@@ -127,8 +127,8 @@ struct check {
 	unsigned repaired;
 };
 
-/* Examines dir and sets the counts. A failure means that it could not be examined: ERR_NOTFOUND no such directory, ERR_STATE
- * repair wanted while a coordinator runs. check_deinit in any case. */
+/* Examines dir and sets the counts. A failure means that dir could not be examined: ERR_NOTFOUND no such directory, ERR_STATE
+ * repair wanted while a coordinator runs. Call check_deinit in any case. */
 ERR_MUST_USE enum err check_run(struct check *c, const char *dir, struct why *why);
 void check_deinit(struct check *c);
 
@@ -140,9 +140,11 @@ void check_found(struct check *c, enum check_kind kind, const char *where, bool 
 /* dir/name in out, of CHECK_PATH_MAX bytes. */
 #define CHECK_PATH_MAX (CONFIG_PATH_MAX + 256)
 void check_path(const struct check *c, const char *name, char out[CHECK_PATH_MAX]);
-/* With repair: removes a file, or moves it to damaged/ or, because no row names it, to lost/. False if not asked to, or if it fails. */
+/* With repair: check_remove removes a file, check_set_aside moves it to damaged/, check_lose, for a file that no row names, to lost/. False
+ * without repair, or if that fails. */
 bool check_remove(const struct check *c, const char *name);
-/* A file that is there, and that this user may not read, says nothing of what is in it: it stays where it is. True: so it is, and said. */
+/* True: the file is there and this user may not read it, which is reported as a finding; such a file cannot be judged and stays. user: the
+ * job that needs the file, or NULL. */
 bool check_is_closed(struct check *c, const char *name, const char *user);
 bool check_set_aside(const struct check *c, const char *name);
 bool check_lose(const struct check *c, const char *name);
