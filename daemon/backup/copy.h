@@ -3,18 +3,18 @@
 #include "list.h"
 
 /*
- * Copying one file of a backup, there and back: under a temporary name first, mode 0600, hashed on the way, synced. No faster than
- * the pace allows: a coordinator at work shares the disk.
+ * Copying one file into a backup or out of it: under a temporary name first, mode 0600, hashed on the way, synced. No faster than
+ * the pace allows, because a running coordinator shares the disk.
  */
 struct backup_pace {
 	uint64_t rate; /* bytes per second; 0: no limit */
 	uint64_t begun_ms, bytes; /* zero at first */
 };
 
-/* Counts bytes and sleeps for as long as they came too early. */
+/* Counts bytes and sleeps as long as they are ahead of the rate. pace: a struct backup_pace. */
 void backup_copy_wait(void *pace, uint64_t bytes);
-/* Copies from_dir/name (or from, if not NULL) to to_dir/name (or to_dir/as, if not NULL); entry gets name, length and hash. ERR_NOTFOUND if there is no such
- * file; ERR_EXISTS if there is one at the other end. Does not sync the directory. */
+/* Copies from_dir/name (or from, if not NULL) to to_dir/name (or to_dir/as, if not NULL); entry gets name, length and hash. ERR_NOTFOUND if
+ * the source does not exist; ERR_EXISTS if the target does. Does not sync the directory. */
 struct backup_copy {
 	const char *from_dir, *to_dir, *name;
 	const char *from, *as;

@@ -5,13 +5,14 @@
 struct services;
 
 /*
- * Which life of this coordinator it is: in every receipt and audit entry. 1 at first; the Unix time, or one more if that is
- * higher, at the first start from a copy that `rivuletd backup` made, whose database says so. So no two lives have the same,
- * though both began with one copy, and receipts of a lower incarnation without a row are known to be of a life that was lost. A copy made by hand is not marked, and cannot be told from the directory itself.
+ * The incarnation: a number in every receipt and audit entry that tells apart a coordinator and those restored from its backups. It is 1
+ * at first; at the first start from a copy that `rivuletd backup` made, whose database has a mark, it becomes the Unix time, or one more
+ * than before if that is higher. So two states that were restored from one copy differ, and a receipt of a lower incarnation without a row
+ * is known to be of a state that was lost. A copy made by hand has no mark, and cannot be told from the original directory.
  */
 
-/* At start, after the store is open and keys are loaded: sets s->incarnation; of a restored copy raises it, takes the mark away, logs
- * and appends to the audit log, all in one transaction. */
+/* At start, after the store is open and keys are loaded: sets s->incarnation; in a restored copy raises it, removes the mark and appends to
+ * the audit log, all in one transaction, and logs. */
 ERR_MUST_USE enum err incarnation_begin(struct services *s, const char *state_dir, struct why *why);
 
 #endif

@@ -7,7 +7,7 @@
 #include "hash.h"
 
 /*
- * MANIFEST.json of a backup: what files it has, with length and SHA-256 each. It is written last, so a directory that has
+ * MANIFEST.json of a backup: its files, with length and SHA-256 each. MANIFEST.json is written last, so a directory that has
  * one is a whole backup. The first start from a restored directory removes it.
  *
  *   {"rivulet": "backup", "version": 1, "made_by": "1.1.0+...", "made_at": Unix seconds, "incarnation": n, "keys": bool,
@@ -29,13 +29,13 @@ struct json *backup_list_new(uint64_t incarnation, bool keys);
 void backup_list_add(struct json *list, const struct backup_list_entry *entry);
 ERR_MUST_USE enum err backup_list_save(const struct json *list, const char *dir, struct why *why);
 
-/* Reads dir's list. ERR_NOTFOUND if it has none, ERR_CORRUPT if it cannot be read, ERR_UNSUPPORTED if it is of a newer program. */
+/* Reads dir's list. ERR_NOTFOUND if dir has none, ERR_CORRUPT if the list cannot be read, ERR_UNSUPPORTED if a newer program wrote it. */
 ERR_MUST_USE enum err backup_list_load(struct json **out, const char *dir, struct why *why);
-/* fn for each file of a loaded list; stops at its first error. ERR_CORRUPT for an entry that is not as above. */
+/* Calls fn for each file of a loaded list; stops at fn's first error. ERR_CORRUPT for an entry that is not as above. */
 ERR_MUST_USE enum err backup_list_each(const struct json *list,
     enum err (*fn)(void *ctx, const struct backup_list_entry *entry, struct why *why), void *ctx,
     struct why *why);
-/* Compares dir with its list; differs is called for each file that is missing or other than listed. Errors as backup_list_load. */
+/* Compares dir with its list; calls differs for each file that is missing or not as listed. Errors as backup_list_load. */
 ERR_MUST_USE enum err backup_list_verify(const char *dir,
     void (*differs)(void *ctx, const char *name, const char *what), void *ctx, struct why *why);
 
