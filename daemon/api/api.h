@@ -3,7 +3,7 @@
 #include "exchange.h"
 #include "job_needs.h"
 
-/* The handlers behind the route table, one file per resource: api_<resource>.c. Contracts: docs/api.md. */
+/* The handlers behind the route table, one file per resource: <resource>.c. Contracts: docs/api.md. */
 void api_health(struct exchange *x);
 void api_ready(struct exchange *x);
 void api_ca(struct exchange *x);
@@ -61,7 +61,7 @@ void api_token_revoke(struct exchange *x);
 /* A stored JSON object as a value; an empty object if there is none. */
 struct json *api_labels_json(const char *text);
 
-/* A list of sentences for the one who submits a job of this name: why its rounds may never end. */
+/* A list of sentences for the submitter of a job of this name: why its rounds may never end. */
 struct json *api_jobs_warnings(const struct engine_reach *r, const char *name);
 
 #endif

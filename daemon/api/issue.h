@@ -9,9 +9,9 @@ struct exchange;
 struct services;
 struct store_device;
 
-/* Certificates for devices, in the answer that joining, renewing and rotating share (FORMAT.md: Join). */
+/* Certificates for devices: joining, renewing and rotating have one form of answer (FORMAT.md: Join). */
 
-/* Sets the response: a certificate for the device's present key, or why there is none. */
+/* Sets the response: a certificate for the device's present key, or the problem why there is none. */
 void issue_answer(
     struct exchange *x, const struct store_device *device, bool joining, unsigned status);
 /* The answer of issue_answer alone, appended to out. Any thread; takes as long as one signature. */

@@ -8,10 +8,10 @@ struct health_report;
 
 /* Can the coordinator do its work, and may it issue certificates? */
 
-/* What health knows, certificates that nobody takes now, a spool without room. WAIT_NONE in out->reason: ready. */
+/* Sets out: what health reports, else certificates that are not valid now, else a full spool. out->reason is WAIT_NONE: ready. */
 void ready_report(const struct services *s, struct health_report *out);
-/* False, with the reason, while the server's certificate is over or the clock stands before the certificates: whatever is issued
- * then is refused by those who get it. */
+/* False, with the reason in out, while the server's certificate has expired or the clock is before the certificates: a device would refuse
+ * a certificate that is issued then. */
 bool ready_to_issue(const struct services *s, struct health_report *out);
 
 #endif

@@ -3,7 +3,7 @@
 
 struct services;
 
-/* What the coordinator's parts report (report.h), as the "reports" of a status: docs/api.md. */
+/* The counts of the coordinator's parts (report.h), as "reports" of a status: docs/api.md. The caller frees the JSON. */
 struct json *reports_json(const struct services *s);
 
 #endif

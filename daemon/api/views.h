@@ -8,29 +8,29 @@
 
 /* What the engine shows, as JSON: the shapes of docs/api.md. The caller frees. */
 struct json *views_job(const struct job_view *v);
-/* What was set of a job: path to value, and what its document says. */
+/* The overrides of a job: for each path the value that was set, and the value of the job's document. */
 struct json *views_overrides(const struct override_set *o, const struct job_spec *document);
-/* Answers with the members of `head`, which is freed (NULL: none), and "jobs", those that the caller may see. */
+/* Answers with the members of `head`, which is freed (NULL: none), and "jobs", the jobs that the client may see. */
 void views_jobs(struct exchange *x, struct json *head);
-/* NULL for those who may see everything. */
+/* The id of a client that is a device, which may see only jobs that select it; NULL for a client that may see all jobs. */
 const uint8_t *views_seen_by(const struct exchange *x);
 /* The last tasks of a job that devices gave back: for administrators and the job's owner. */
 struct json *views_failures(struct engine *g, struct registry *registry, const uint8_t job[16]);
-/* Who works on the job's open round, as "invited", and who did not answer when it was opened again, as "silent". */
+/* Adds to job "invited", the devices that work on the open round, and "silent", those that had not answered when it was opened again. */
 void views_hands(struct json *job, const struct services *s, const uint8_t id[16]);
-/* Devices that cannot hold the job's tasks, and jobs whose tasks the device cannot hold. */
+/* Devices that lack the memory for the job's tasks; jobs for whose tasks the device lacks the memory. */
 struct json *views_refusals(const struct services *s, const uint8_t job[16]);
 struct json *views_refusals_of(const struct services *s, const uint8_t device[32]);
 struct json *views_round(const struct store_round *r);
 /* The id in the path, or a problem response and false. */
 bool views_find_id(struct exchange *x, uint8_t id[16]);
-/* The job of that id, likewise. */
+/* The job whose id is in the path, or a problem response and false. */
 bool views_find_job(struct exchange *x, uint8_t id[16], struct job_view *out);
-#define VIEWS_BYTES_PER_ROW \
-	1024 /* of a document that is read and parsed: what they cost of what a row does */
-/* What a job will still need of the disk. */
+/* Reading and parsing so many bytes of a document cost as much as looking at one row (exchange_looked). */
+#define VIEWS_BYTES_PER_ROW 1024
+/* How much more of the disk a job will need. */
 struct json *views_forecast(const struct usage *u, const struct job_view *job);
-/* "disk" and "forecast" of a status. Asks the file system. */
+/* Adds "disk" and "forecast" to a status. Asks the file system. */
 void views_disk(struct json *status, struct exchange *x);
 
 #endif
