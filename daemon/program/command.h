@@ -37,11 +37,11 @@ int cmd_backup_main(const char *path, int argc, char **argv);
 int cmd_restore_main(const char *path, int argc, char **argv);
 int cmd_keys_main(const char *path, int argc, char **argv);
 
-/* Options of a subcommand, by option.h: prints the reason and the usage on error, the usage on --help. True: go on; false: leave with
- * *rc. */
+/* Parses the options of a subcommand (option.h): prints reason and usage on an error, the usage on --help. True: go on; false: leave
+ * with *rc. */
 bool command_take(struct option_words *words, const struct option_entry *table,
     const struct option_usage *usage, int argc, char **argv, int *rc);
-/* The same for what says more than a table can: prints the reason and the usage, and returns COMMAND_USAGE. */
+/* For a misuse that no table of options finds: prints the reason and the usage, and returns COMMAND_USAGE. */
 int command_misused(const char *reason, const struct option_usage *usage);
 
 /* Subcommands of a command ("ca rotate"), or of the program: a table and a loop. */
@@ -58,11 +58,11 @@ void command_print_verbs(
 
 /* The configuration in a fresh allocation, which the caller frees, or NULL after saying on stderr what is wrong. */
 struct config *command_config(const char *path);
-/* What [identity] ca would name. */
+/* Prints the CA's fingerprint, as [identity] ca takes it. */
 void command_print_fingerprint(FILE *to, const struct services_ca *ca);
 /* Says why on stderr and returns COMMAND_FAILED. */
 int command_fail(const struct why *why);
-/* The same of a command on this state directory: whose it is, if that is the trouble. */
+/* As command_fail, for a command on this state directory: also says who owns it, if the failure is one of permissions. */
 int command_fail_in(const char *state_dir, const struct why *why);
 
 #endif

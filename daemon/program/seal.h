@@ -3,10 +3,10 @@
 #include "config.h"
 
 /*
- * Closed from inside: from here on the process writes below the state directory and the spool only, makes sockets where the admin
- * socket goes, and cannot be looked into by others of its user. Reading stays as file modes have it, for a reload may name new data
- * and certificates. It holds for threads that are started later, so that it comes before them; on a kernel without Landlock it
- * holds less, which a warning says.
+ * The coordinator's sandbox for itself: after seal_close the process writes only below the state directory and the spool, makes sockets
+ * only where the admin socket goes, and other processes of its user cannot trace it. Reading is not restricted, because a reload may name
+ * new data and certificates. Threads that are started later are restricted, too, so call it before them; a kernel without Landlock
+ * restricts less, and a warning says so.
  */
 ERR_MUST_USE enum err seal_close(const struct config *c, struct why *why);
 

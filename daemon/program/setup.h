@@ -3,15 +3,15 @@
 #include "err.h"
 #include "services.h"
 
-/* Brings the whole coordinator up in order, and down in the other. */
+/* Starts all parts of the coordinator in order, and stops them in the reverse order. */
 struct setup;
 
-/* config is copied. Until setup_start nothing runs but the store's thread. */
+/* Makes all parts; config is copied. Until setup_start only the store's thread runs. */
 ERR_MUST_USE enum err setup_new(struct setup **out, const struct config *config, struct why *why);
 /* Listens and opens rounds. */
 ERR_MUST_USE enum err setup_start(struct setup *s, struct why *why);
 const struct services *setup_services(const struct setup *s);
-/* Takes what can change while running from a new configuration, server certificate and CA from their files. */
+/* Puts to use the settings of a new configuration that can change at run time, and server certificate and CA as their files are now. */
 ERR_MUST_USE enum err setup_reload(struct setup *s, const struct config *config, struct why *why);
 /* Warns if the server certificate ends soon. */
 void setup_warn(const struct setup *s);

@@ -2,13 +2,13 @@
 #define TRIAL_H
 
 /*
- * What `rivuletd --check-config` tries of a configuration that can be read: do its files and directories serve, can its addresses be
- * listened on? It changes nothing. Beside a running coordinator of the same state directory addresses and socket are not tried.
+ * What `rivuletd --check-config` tries of a configuration that can be read: can its files and directories be used, and its addresses be
+ * listened on? Nothing is changed. While a coordinator runs on the same state directory, addresses and socket are not tried.
  */
 struct trial {
 	const struct config *config;
-	const struct ini_notes *notes; /* with the places of its values */
-	void (*found)(void *context, const char *text); /* told of each finding, with its place */
+	const struct ini_notes *notes; /* file and line of each value in config */
+	void (*found)(void *context, const char *text); /* called for each finding, with its line */
 	void *context;
 };
 

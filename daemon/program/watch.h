@@ -4,7 +4,7 @@
 
 struct services;
 
-/* The thread that looks whether what health knows of is over, and at the free space while all is well. */
+/* The thread that tries whether the trouble that health reports is over, and looks at the free space while there is none. */
 struct watch;
 
 /* services must be complete. */
