@@ -9,13 +9,13 @@ struct services;
 struct store;
 
 /*
- * Whether the wall clock may be believed where something is deleted, or ended for good, because of its age (README.md). Any thread, also
- * the store's; one lock of its own, held while the clocks are read and while a row is queued. Calls never block unless they say so.
+ * Whether the wall clock may be believed when something is to be deleted, or ended for good, because of its age (README.md). Any thread,
+ * also the store's; one lock, held while the clocks are read and while a row is queued. Calls block only where noted.
  */
 struct age;
 
 enum age_doubt { AGE_BELIEVED, AGE_STEPPED, AGE_EARLIER, AGE_LATER };
-/* "" of AGE_BELIEVED. */
+/* The word for a doubt; "" for AGE_BELIEVED. */
 const char *age_doubt_name(enum age_doubt d);
 
 #define AGE_STEP_S 3600
@@ -30,18 +30,18 @@ ERR_MUST_USE enum err age_new(
 void age_stop(struct age *a);
 void age_free(struct age *a);
 
-/* The time to judge ages by. False: the clock is doubted, and nothing may happen for its age. NULL (a test's services) believes. */
+/* *now: the time to judge ages by. False: the clock is doubted, and nothing may be deleted for its age. NULL (in tests): believed. */
 bool age_now(struct age *a, double *now);
-/* The time for a row that something is deleted by later; NaN while the clock is doubted. */
+/* The time to store in a row by whose age something will be deleted; NaN while the clock is doubted. */
 double age_stamp(struct age *a);
-/* The wall clock, or the earliest that it can be if that is later: for what ends so long after. */
+/* The wall clock, or, if that is later, the earliest time that it can be: for periods that must not end too soon. */
 double age_latest(struct age *a);
-/* Looks at the clock, so that a step is noticed when nothing is deleted, and stores it now and then. Call every second or so. */
+/* Looks at the clock, so that a step is noticed also when nothing is deleted, and stores the time now and then. Call every second or so. */
 void age_tick(struct age *a);
 
 struct age_report {
 	enum age_doubt doubt;
-	double since_seconds; /* the wall clock when it began; 0: believed */
+	double since_seconds; /* the wall clock when the doubt began; 0: believed */
 	double newest_seconds; /* the newest stored time; 0: none */
 	char detail[256]; /* what is wrong and what to do; "" while believed */
 };
@@ -50,7 +50,7 @@ void age_report(struct age *a, struct age_report *out);
 /* An administrator (by) says that the clock is right. *changed: it was doubted. Blocks; not from the store thread. */
 ERR_MUST_USE enum err age_confirm(struct age *a, const char *by, bool *changed, struct why *why);
 
-/* This clock, by what a database has stored: for who looks at a directory from outside. */
+/* Judges this machine's clock by the times in a database: for commands that look at a state directory from outside. */
 struct store_db;
 ERR_MUST_USE enum err age_of_database(struct store_db *db, enum age_doubt *out);
 

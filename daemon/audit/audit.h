@@ -19,7 +19,7 @@ struct store_token;
  * itself, on the store thread: either both are durable or none is.
  */
 struct audit_item {
-	/* 32 bytes: whom it is about, and with whom it is erased; NULL if nobody. */
+	/* 32 bytes: the device that the detail is about, and with which it is erased; NULL: no device. */
 	const uint8_t *device;
 	const void *data;
 	size_t len;
@@ -28,22 +28,22 @@ struct audit_event {
 	enum record_event event;
 	const uint8_t *job; /* 16 bytes, or NULL */
 	uint64_t round; /* with a job; else 0 */
-	/* An object whose members go into the body, for all to see, or NULL; taken over. */
+	/* A JSON object whose members go into the body, which everybody may see, or NULL; audit_append frees it. */
 	struct json *facts;
-	const uint8_t *device; /* 32 bytes: whom the detail is about; NULL if about nobody */
-	/* An object, or NULL; taken over. With a device, its id is added as "device". */
+	const uint8_t *device; /* 32 bytes: the device that `detail` is about; NULL: none */
+	/* A JSON object, or NULL; audit_append frees it. With a device, the device's id is added as "device". */
 	struct json *detail;
-	const struct audit_item *items; /* further details, behind that one */
+	const struct audit_item *items; /* further details, behind `detail` */
 	size_t item_count;
 };
 ERR_MUST_USE enum err audit_append(struct store_db *db, const struct services *s,
     const struct audit_event *event, struct why *why);
 
-/* token.created or token.revoked. Its labels, and who did it (NULL: nobody known), are details. */
+/* Appends token.created or token.revoked. The token's labels, and by whom (NULL: not known), are details. */
 ERR_MUST_USE enum err audit_token(struct store_db *db, const struct services *s,
     enum record_event event, const struct store_token *t, const char *by, struct why *why);
 
-/* device.changed: name and labels as they are now, and who changed them, are its detail. */
+/* Appends device.changed, whose detail holds name and labels as they are now, and by whom they were changed. */
 ERR_MUST_USE enum err audit_device(struct store_db *db, const struct services *s,
     const struct store_device *d, const char *by, struct why *why);
 
@@ -53,12 +53,12 @@ ERR_MUST_USE enum err audit_device(struct store_db *db, const struct services *s
  */
 struct audit;
 ERR_MUST_USE enum err audit_new(struct audit **out, const struct services *s);
-/* Before the store closes, and when nobody gives it work any more: waits for what is queued, which may refuse, then appends what was
- * counted. NULL is legal. */
+/* Before the store closes, and when no other thread gives the store work any more: waits for queued work, in which more refusals may be
+ * counted, then appends the counts. NULL is legal. */
 void audit_free(struct audit *a);
-/* Without an object (a test's services) nothing is counted. */
+/* Counts a refusal; a NULL (in tests): nothing is counted. */
 void audit_refused(struct audit *a, enum problem_type problem);
-/* Appends the counts if it is time; does not wait for the store. */
+/* Queues the entry if [audit] refusals_s seconds have passed; does not wait for the store. */
 void audit_tick(struct audit *a);
 
 #endif

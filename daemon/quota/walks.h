@@ -5,14 +5,14 @@
 
 #include "err.h"
 
-/* Long looks through many rows: of one identity one at a time, so that nobody takes all workers and the store's reader by asking
- * for several at once. Any thread, never blocks. */
+/* Walks, which are requests that look through many rows: an identity may have one at a time, so that nobody takes all workers and the
+ * store's reader. Any thread, never blocks. */
 struct walks;
 
 ERR_MUST_USE enum err walks_new(struct walks **out);
-/* NULL is legal, here and below: then everybody may. */
+/* NULL is legal for each call with a struct walks: then every walk may begin. */
 void walks_free(struct walks *w);
-/* Begins one. False: this identity walks already, or there is no memory; else the caller ends it with walks_leave. */
+/* Begins a walk. False: this identity has one already, or there is no memory; else the caller ends the walk with walks_leave. */
 bool walks_enter(struct walks *w, const uint8_t who[32]);
 void walks_leave(struct walks *w, const uint8_t who[32]);
 

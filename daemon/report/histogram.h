@@ -4,8 +4,8 @@
 #include <stdint.h>
 
 /*
- * How often something took how long: counts between fixed bounds, 1, 2 and 5 times each power of ten from a microsecond to
- * 100 seconds. Plain: who owns one guards it, and copies it out.
+ * A histogram of durations: counts between fixed bounds, 1, 2 and 5 times each power of ten from a microsecond to
+ * 100 seconds. No lock: the owner of a histogram guards it.
  */
 #define HISTOGRAM_BOUNDS 25
 
@@ -17,9 +17,9 @@ struct histogram {
 };
 
 void histogram_add(struct histogram *h, double seconds);
-/* Seconds of a clock that only goes forward; of use are differences. */
+/* Seconds of a monotonic clock; only differences have a meaning. */
 double histogram_now(void);
-/* Of bucket i, in seconds; infinity for the last. */
+/* The upper bound of bucket i, in seconds; infinity for the last. */
 double histogram_bound(size_t i);
 
 #endif

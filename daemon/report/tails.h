@@ -7,8 +7,8 @@
 #include "abort_reason.h"
 
 /*
- * What devices said last of tasks that they gave back: in memory only, and no more than TAILS_MAX texts of messages, however many
- * jobs and devices there are. The newest of each device and job is kept, for the last TAILS_OF_JOB devices. Any thread.
+ * The last messages of devices about tasks that they gave back, in memory only: at most TAILS_MAX, however many jobs and devices there
+ * are. For each job the newest message of each of the last TAILS_OF_JOB devices is kept. Any thread.
  */
 #define TAILS_MAX 512
 #define TAILS_OF_JOB 8
@@ -22,7 +22,7 @@ struct tail {
 };
 struct tails_item {
 	struct tail tail;
-	uint64_t serial; /* grows; 0: free */
+	uint64_t serial; /* a later message has a higher one; 0: the item is free */
 };
 struct tails {
 	pthread_mutex_t lock;
@@ -31,9 +31,9 @@ struct tails {
 };
 void tails_init(struct tails *t);
 void tails_deinit(struct tails *t);
-/* Copies the text, unless there is no memory for it. */
+/* Notes a message; the text is copied, or left out if there is no memory. */
 void tails_note(struct tails *t, const struct tail *tail);
-/* Those of a job, the newest first; how many. The caller frees their texts. */
+/* The messages of a job, the newest first; returns how many. The caller frees the texts. */
 size_t tails_of(struct tails *t, const uint8_t job[16], struct tail out[TAILS_OF_JOB]);
 void tails_forget_job(struct tails *t, const uint8_t job[16]);
 void tails_forget_device(struct tails *t, const uint8_t device[32]);

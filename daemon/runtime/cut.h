@@ -4,14 +4,15 @@
 #include <stddef.h>
 
 /*
- * Files that are mapped may be cut by others, or their disk may fail: touching what is gone is SIGBUS, which would end the program. From
- * cut_survive on such a page is one of zeros instead. Whoever has read what matters asks afterwards whether that happened (cut_hit), and
- * whether the file is still as it was (models_unchanged). For programs that map files for long; once, before any thread.
+ * A mapped file may be cut by another process, or its disk may fail: touching a page that is gone raises SIGBUS, which would end the
+ * program. After cut_survive the page is replaced by zeros instead. A reader of values that must not be wrong asks afterwards whether that
+ * happened (cut_hit), and whether the file is still as it was (models_unchanged). For programs that keep files mapped; once, before any
+ * thread.
  */
 void cut_survive(void);
-/* How many pages were replaced so far: to be noted before a file is mapped. Any thread, as below. */
+/* How many pages were replaced so far: to be noted before a file is mapped. Any thread. */
 unsigned long cut_count(void);
-/* Was one of these bytes' pages replaced since? True also when nobody knows, for so many were. */
+/* Was a page of these bytes replaced since cut_count was `since`? True also if more pages were replaced than are remembered. Any thread. */
 bool cut_hit(const void *data, size_t len, unsigned long since);
 
 #endif

@@ -6,10 +6,10 @@
 #include "err.h"
 
 /*
- * Can the coordinator do its work? What fails below it (a full, read-only or broken disk, the database, descriptors, memory) is noted
- * where it shows. From then on the coordinator is not ready and hands out no tasks, and a thread of its own tries every
+ * Can the coordinator do its work? A failure of the machine (a full, read-only or broken disk, the database, descriptors, memory) is noted
+ * where it shows. From then on the coordinator is not ready and hands out no tasks, and a thread (watch.h) tries every
  * two seconds whether the cause is gone; then rounds that could not be folded are folded again and devices are woken.
- * The thread also looks at the free space while all is well. Any thread; calls never block.
+ * The thread also looks at the free space while there is no failure. Any thread; calls never block.
  */
 struct health;
 struct health_report; /* report.h */
@@ -17,15 +17,15 @@ struct health_report; /* report.h */
 ERR_MUST_USE enum err health_new(struct health **out);
 void health_free(struct health *h);
 
-/* Is this a failure of the machine, which passes when its cause is gone? All others need a person, or a better request. */
+/* Is this a failure of the machine, which passes when its cause is gone? Any other failure needs a person, or a better request. */
 bool health_passes(enum err e);
-/* Notes a failure, unless it is none of the machine's. need: the bytes there was no room for, or 0. NULL (a test's services) is
- * legal here and below. */
+/* Notes a failure if it is one of the machine. need: the bytes there was no room for, or 0. h NULL (in tests) is legal here, in
+ * health_reason and in health_report. */
 void health_note(struct health *h, enum err e, uint64_t need, const char *detail);
 /* WAIT_NONE while ready. */
 enum wait_reason health_reason(struct health *h);
 void health_report(struct health *h, struct health_report *out);
-/* What a person can do against it; never NULL. Part of what health_report and the log say. */
+/* What a person can do against the failure; never NULL. health_report and the log contain it. */
 const char *health_remedy(enum wait_reason reason);
 
 /* For watch.c. */

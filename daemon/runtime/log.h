@@ -28,8 +28,8 @@ struct log_pair {
 #define LOG_EVENT_(level, event, ...) \
 	log_pairs(level, event, (const struct log_pair[]){__VA_ARGS__})
 
-/* The same for what anybody outside can cause at will: at most LOG_CROWD lines a second, over all of them. How many were left
- * out is told before the next one, as log.skipped. */
+/* log_event for events that anybody outside can cause at will: at most LOG_CROWD lines a second, over all such events. How many lines
+ * were left out is logged before the next line, as log.skipped. */
 #define LOG_CROWD 20
 #define log_limited(level, ...) \
 	do { \

@@ -5,13 +5,14 @@
 
 #include "err.h"
 
-/* What the file system says of a file: another stamp once somebody has written to it, or put another in its place. Any thread. */
+/* Identity and times of a file by the file system: the stamp changes when somebody writes to the file or puts another in its place. Any
+ * thread. */
 struct stamp {
 	uint64_t device, inode, bytes;
 	int64_t written_s, written_ns, changed_s, changed_ns;
 };
 
-/* As it is now; as err_errno, and then *out is zeros. */
+/* The stamp of the file at path; errors as err_errno, and then *out is zeros. */
 ERR_MUST_USE enum err stamp_of(const char *path, struct stamp *out, struct why *why);
 bool stamp_same(const struct stamp *a, const struct stamp *b);
 

@@ -1,8 +1,8 @@
 #ifndef WAKE_H
 #define WAKE_H
 
-/* Something changed that requests may be waiting for. Who keeps them waiting joins, once, before threads start; who changes something
- * rings. A ring must be quick and may come on any thread. */
+/* Wakes requests that wait for a change. The part that keeps them waiting sets `ring` with wake_join, once, before threads start; code
+ * that changes something calls wake_ring. `ring` must be quick and may be called on any thread. */
 struct wake {
 	void (*ring)(void *ctx);
 	void *ctx;

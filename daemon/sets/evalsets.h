@@ -5,8 +5,8 @@
 struct shared;
 
 /*
- * The data sets of the configuration in force, for everyone at once: whoever checks a document and whoever evaluates a model work with
- * one copy of each, however many do so. Those of an older configuration go when nobody uses them any more. Any thread.
+ * The data sets of the configuration in force, shared by all threads: those that check a document and those that evaluate a model use one
+ * copy of each set. The sets of an older configuration are freed when nobody uses them any more. Any thread.
  */
 struct evalsets;
 
@@ -15,12 +15,13 @@ struct evalsets_use {
 	/* private */
 	struct evalsets *owner;
 	const struct config *config;
-	unsigned users; /* while these are the newest, the owner is one */
+	unsigned users; /* the owner is one while these are the newest sets */
 };
 
 ERR_MUST_USE enum err evalsets_new(struct evalsets **out, struct shared *config);
 void evalsets_free(struct evalsets *s);
-/* Those of the configuration in force, loaded anew once a file of theirs has changed; given back once. s NULL (a test's services): a set of config's for this use alone. ERR_NOMEM. */
+/* *out: the sets of the configuration in force, loaded anew if a file of theirs has changed; the caller gives them back once. s NULL (in
+ * tests): sets for this use alone. ERR_NOMEM. */
 ERR_MUST_USE enum err evalsets_take(
     struct evalsets *s, struct shared *config, struct evalsets_use **out);
 void evalsets_give(struct evalsets_use *u, struct shared *config); /* NULL is legal */

@@ -8,19 +8,20 @@ struct store_db;
 struct store_round;
 
 /*
- * How fast a job's devices are, and how many steps their tasks have: the memory of one job whose tasks are sized by that
- * (local.target_s). No lock of its own: the caller has one. All zero is an empty one.
+ * The speeds of a job's devices and the numbers of steps of their tasks, for a job whose tasks are sized by the devices' speeds
+ * (local.target_s). Under the caller's lock. All zero is an empty struct tempo.
  */
 struct tempo_device {
 	uint8_t id[32];
 	struct throughput speed;
-	bool newcomer; /* it was first measured in the round that was open at the start */
+	/* The device was first measured in the round that was open at the coordinator's start. */
+	bool newcomer;
 };
 
 struct tempo_task {
 	uint8_t device[32];
 	uint64_t round, steps;
-	bool stored; /* durable: it may go out */
+	bool stored; /* the row is durable, and the task may be sent */
 };
 
 struct tempo {
@@ -29,27 +30,29 @@ struct tempo {
 	struct throughput_fleet fleet;
 	struct tempo_task *tasks; /* sorted by device and round */
 	size_t task_count, task_room;
-	uint64_t oldest; /* tasks of rounds before it are forgotten */
-	/* Of the round that was open at the start: the steps that newcomers were given before it. Round 0: there were none. */
+	uint64_t oldest; /* tasks of rounds before this one are forgotten */
+	/* The round that was open at the coordinator's start, and the steps that devices without a measured speed had been given in that
+	 * round before the start. Round 0: no device had. */
 	uint64_t newcomers_round, newcomers_steps;
 };
 
 void tempo_deinit(struct tempo *t);
-/* Reads the rows of a job that has this open round. */
+/* Reads the rows of open->job; open: the job's open round. */
 ERR_MUST_USE enum err tempo_load(
     struct tempo *t, struct store_db *db, const struct store_round *open);
-/* The device's task of this round: the one that there is, or a new one of as many steps as the device is fast, or as the devices
- * measured before this round are while it was not. Tasks of rounds before `oldest` go. NULL: no memory. Valid until the next call. */
+/* The device's task of this round. If there is none yet, makes one whose steps follow from the device's speed or, if that was not
+ * measured, from the speed of devices measured before this round. Forgets tasks of rounds before `oldest`. NULL: no memory. Valid until
+ * the next call. */
 const struct tempo_task *tempo_size(struct tempo *t, const struct local_spec *local,
     const uint8_t device[32], uint64_t round, uint64_t oldest);
-/* NULL: there is none. */
+/* The device's task of this round; NULL: there is none. */
 const struct tempo_task *tempo_find(
     const struct tempo *t, const uint8_t device[32], uint64_t round);
-/* Its row is durable. */
+/* Notes that the row of the device's task is durable. */
 void tempo_stored(struct tempo *t, const uint8_t device[32], uint64_t round);
-/* The device did so many steps; without memory it stays as fast as it was. */
+/* Notes that the device did so many steps in so many seconds; without memory its speed stays as it was. */
 void tempo_note(struct tempo *t, const uint8_t device[32], uint64_t steps, double seconds);
-/* A device is erased. */
+/* Forgets speed and tasks of a device that is erased. */
 void tempo_forget(struct tempo *t, const uint8_t device[32]);
 
 #endif
