@@ -26,8 +26,8 @@ struct json *views_round(const struct store_round *r);
 bool views_find_id(struct exchange *x, uint8_t id[16]);
 /* The job whose id is in the path, or a problem response and false. */
 bool views_find_job(struct exchange *x, uint8_t id[16], struct job_view *out);
-/* Reading and parsing so many bytes of a document costs as much as looking at a row. */
-#define VIEWS_BYTES_PER_ROW 1024
+#define VIEWS_BYTES_PER_ROW \
+	1024 /* reading and parsing so many bytes of a document costs as much as looking at a row */
 /* How much more of the disk a job will need. */
 struct json *views_forecast(const struct usage *u, const struct job_view *job);
 /* Adds "disk" and "forecast" to a status. Asks the file system. */
