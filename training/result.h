@@ -7,10 +7,10 @@
 /* training_in.take: writes the trained tensors and those of this device alone, piece by piece. */
 ERR_MUST_USE enum err result_take(
     void *directory, const struct training_source *after, struct why *why);
-/* The figures. */
+/* Writes report.json with the figures of the training or the evaluation. */
 ERR_MUST_USE enum err result_report(
     const struct directory *d, const struct training_out *out, struct why *why);
-/* The task is given back: with the reason's word and a sentence. */
+/* Writes a report.json that gives the task back: with the reason's word and a sentence. */
 ERR_MUST_USE enum err result_give_back(
     const char *path, enum abort_reason reason, const char *text, struct why *why);
 

@@ -10,9 +10,9 @@ struct tensors {
 	const uint8_t *data; /* the data section, aligned to nothing */
 };
 
-/* F16, BF16 and F64 have become F32. Reasons name the file. tensors_close ends it; zeros are legal. */
+/* Maps a file; F16, BF16 and F64 become F32. Reasons name the file. The caller ends *out with tensors_close, which accepts zeros. */
 ERR_MUST_USE enum err tensors_open(struct tensors *out, const char *path, struct why *why);
-/* The same with all types as they are. */
+/* tensors_open, but all types stay as they are. */
 ERR_MUST_USE enum err tensors_open_plain(struct tensors *out, const char *path, struct why *why);
 void tensors_close(struct tensors *t);
 

@@ -13,12 +13,12 @@ struct agent_options {
 	uint64_t rounds; /* end after so many deltas were taken; 0: never */
 	int trainer_user; /* programs of the owner have a user of their own, APART_USER */
 	int once; /* end after one task, whatever became of it */
-	/* Set, by a signal handler for instance, to have the settings read again once no task is in hand; set back then. NULL: never.
-	 * Settings with a mistake change nothing, and the log says so. */
+	/* *reload is set, for instance by a signal handler, to have the settings read again once no task is in hand; the agent clears it.
+	 * NULL: never. Settings with a mistake change nothing, and the log says so. */
 	volatile sig_atomic_t *reload;
-	void (*ready)(void *context); /* once, when everything is open; may be NULL */
-	void (*status)(void *context,
-	    const char *line); /* what it is doing, for a service manager; may be NULL */
+	void (*ready)(void *context); /* called once, when everything is open; may be NULL */
+	/* Called with what the agent is doing, for a service manager; may be NULL. */
+	void (*status)(void *context, const char *line);
 };
 
 /* RIVULET_OK when cancelled or done; otherwise the error of opening, or with `once` that of the task. */

@@ -11,15 +11,15 @@
 /* ERR_NOTFOUND if a file is missing; ERR_INVALID and the like name the file. The caller deinits *out. */
 ERR_MUST_USE enum err data_load(
     struct dataset *out, const struct settings_data *from, struct why *why);
-/* ERR_DENIED: a trainer that is confined may write where a file of this set lies. By a link in its place it would have the agent read, and
- * hand out, what the trainer itself may not see. */
+/* ERR_DENIED: a trainer in a sandbox may write where a file of this set lies. With a link in the file's place it could make the agent
+ * read, and give to the trainer, a file that the trainer itself may not see. */
 ERR_MUST_USE enum err data_guard(
     const struct settings *settings, const struct settings_data *from, struct why *why);
 /* Do these examples fit what the job works on? ERR_INVALID says what differs. */
 ERR_MUST_USE enum err data_fits(const struct dataset *set, const struct settings_data *from,
     const struct recipe *recipe, struct why *why);
-/* How many classes have names here, 0 if nobody names them; copies name i to out if there is one. The owner's list counts, else what the
- * file says of itself. */
+/* Returns how many classes have names, 0 if none; copies name i to out if there is one. The names are those of the owner's settings, else
+ * those in the set's file. */
 size_t data_names(const struct dataset *set, const struct settings_data *from, size_t i,
     char out[RECIPE_NAME_MAX]);
 /* Number of names in a comma-separated list; copies name i (trimmed) to out if out is not NULL. */

@@ -4,8 +4,8 @@
 #include "spawner.h"
 
 /*
- * The program of [eligibility] check, confined as a trainer, of whose user it is, without a cache of its own. Exit code 0 is yes; anything else, and more than
- * OWNER_CHECK_S, is no.
+ * The owner's program of [eligibility] check, which runs in a trainer's sandbox and as the trainers' user, without a cache. Exit code 0
+ * means yes; any other end, or none within OWNER_CHECK_S seconds, means no.
  */
 #define OWNER_CHECK_S 5.0
 
@@ -13,7 +13,7 @@ struct owner_check {
 	const struct settings *settings;
 	const char *home; /* the agent's */
 	const struct apart *apart; /* the user of programs; NULL: this process's */
-	struct spawner *spawner; /* NULL: one for each run */
+	struct spawner *spawner; /* starts the program; NULL: a new spawner for each run */
 	bool (*stop)(void *context); /* may be NULL */
 	void *context;
 };

@@ -16,9 +16,9 @@ struct stock_item {
 	struct dataset all;
 	bool loaded;
 	double tried_at;
-	/* A text in windows of the latest job's length; empty while none was asked for. */
+	/* A text cut into windows of the length that the latest job wants; empty until a job wants windows. */
 	struct dataset cut;
-	/* The latest division; empty while it was not asked for. */
+	/* The latest division into two shares; empty until a job wants one. */
 	struct dataset train, validation;
 	double share;
 	uint64_t seed;
@@ -35,26 +35,26 @@ struct stock {
 /* settings must outlive the stock. Nothing is loaded yet. */
 void stock_init(struct stock *s, const struct settings *settings);
 void stock_deinit(struct stock *s);
-/* Loads what is not loaded and was not tried lately; true if something changed. Failures go to `events`. */
+/* Loads the sets that are not loaded and were not tried lately; true if one was loaded. Failures go to `events`. */
 bool stock_refresh(struct stock *s, const struct events *events);
-/* NULL if there is no such set or it is not loaded. */
+/* The data set of this name; NULL if there is none or it is not loaded. */
 struct stock_item *stock_find(struct stock *s, const char *name);
-/* How many examples the job finds in it. */
+/* How many examples the data set has for the job: of a text, windows. */
 uint64_t stock_count(const struct stock_item *item, const struct data_spec *job);
-/* Points to all examples that the job works on: of a text in windows as long as it wants. */
+/* Points *out to all examples that the job works on: of a text, windows of the length that the job wants. */
 ERR_MUST_USE enum err stock_whole(
     struct stock_item *item, const struct data_spec *job, const struct dataset **out);
-/* Points to training and validation share of what the job works on; with share 0 the training part is the whole set and no copy is made.
- * The seed is of the job and the device. */
+/* Points to the training and validation share of the job's examples; if the job wants no validation share, the training share is the whole
+ * set and no copy is made. seed: of job and device, so that a division stays the same. */
 ERR_MUST_USE enum err stock_split(struct stock_item *item, const struct data_spec *job,
     uint64_t seed, const struct dataset **train, const struct dataset **validation);
-/* What a task works on; examples_task_deinit is due in either case. */
+/* *out: the examples of one task; the caller ends *out with examples_task_deinit, also after a failure. */
 ERR_MUST_USE enum err stock_give(struct stock_item *item, const struct task *task,
     const uint8_t device[32], struct examples_task *out);
-/* Where the id of these examples is kept (examples_file.h), until the next division. */
+/* The buffer that keeps the id of the job's examples (examples_file.h), until the next division. */
 char *stock_examples(struct stock_item *item, const struct data_spec *job);
 
-/* Renews the data sets of an offer: those that could be loaded. */
+/* Fills the offer's list of data sets anew with those that are loaded. */
 void stock_offer(const struct stock *s, struct offer *offer);
 
 #endif

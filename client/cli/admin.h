@@ -29,14 +29,14 @@ struct cmd_admin {
 	}
 #define CMD_ADMIN_USAGE "[--socket PATH | --url URL [--token-file FILE]] [--json]"
 
-/* Over --url, else --socket, $RIVULET_SOCKET, /run/rivulet/admin.sock. */
+/* Opens a session by --url, else by the socket of --socket, of $RIVULET_SOCKET, or /run/rivulet/admin.sock. */
 ERR_MUST_USE enum err cmd_admin_open(struct cmd_admin *a, struct why *why);
 void cmd_admin_close(struct cmd_admin *a);
-/* A GET that is answered 429 is repeated when it may be, a few times. *out may be NULL: the answer's body does not matter; else the caller frees it (NULL for an empty body). body: JSON text
- * or NULL. */
+/* Sends a request; body: JSON text or NULL. A GET that is answered 429 is repeated a few times, after the time that the answer says. out
+ * may be NULL: the answer's body is not wanted; else the caller frees *out (NULL for an empty body). */
 ERR_MUST_USE enum err cmd_admin_call(struct cmd_admin *a, const char *method, const char *path,
     const struct buf *body, struct json **out, struct why *why);
-/* Says so on standard error if others of this machine can read or write the file with a token. */
+/* Warns on standard error if other users of this machine can read or write the token file. */
 void cmd_admin_token_warn(const char *path);
 /* "90", "90s", "15m", "24h", "7d" to seconds. */
 bool cmd_admin_duration(const char *text, uint64_t *seconds);
@@ -48,7 +48,7 @@ struct cmd_list {
 	void (*print)(const struct json *array);
 };
 int cmd_admin_list(const struct cmd_list *list, int argc, char **argv);
-/* Closes and gives the exit code; prints the reason if e is an error. */
+/* Closes the session and returns the exit code for e; prints the reason if e is an error. */
 int cmd_admin_end(struct cmd_admin *a, enum err e, const struct why *why);
 
 /* Subcommands of a command ("job list"): a table and a loop. */

@@ -13,7 +13,7 @@ enum cmd_exit {
 	CMD_DENIED = 4,
 	CMD_UNREACHABLE = 5,
 	CMD_SETTINGS = 6, /* a settings or input file is wrong */
-	CMD_CORRUPT = 7, /* a hash, signature or fingerprint does not check */
+	CMD_CORRUPT = 7, /* a hash, signature or fingerprint is wrong */
 	CMD_INTERRUPTED = 130, /* Ctrl-C or SIGTERM ended a command that can go on later */
 	CMD_PERSON =
 	    EX_CONFIG, /* the agent cannot start until a person mends its home or settings */

@@ -8,7 +8,7 @@ struct option_entry;
 struct option_usage;
 struct option_words;
 
-/* Options of a subcommand of `rivulet`, by option.h: prints the reason and the usage on error, the usage on --help. True: go on; false:
+/* Parses the options of a subcommand of `rivulet` (option.h): prints reason and usage on an error, the usage on --help. True: go on; false:
  * leave with *rc. */
 bool cmd_options_take(struct option_words *words, const struct option_entry *table,
     const struct option_usage *usage, int argc, char **argv, int *rc);

@@ -5,27 +5,27 @@
 struct json;
 
 /*
- * What people and programs read on standard output. Much of it was written by others: nothing of that steers a terminal (shown.h). In
- * tables and lines '?' stands for what would, in JSON an escape, which means the same text.
+ * Printing for people and programs. Much of the text was written by others, so control characters never reach a terminal (shown.h): in
+ * tables and lines '?' replaces them, in JSON an escape, which means the same text.
  */
 
 #define CMD_PRINT_COLUMNS_MAX 16
 #define CMD_PRINT_CELL_MAX 80
 #define CMD_PRINT_ID_SHOWN 12 /* digits of an id in a table */
 
-/* A JSON value, indented, with a newline; the same on one line. */
+/* Prints a JSON value with a newline: cmd_print_json indented, cmd_print_json_line on one line. */
 void cmd_print_json(const struct json *v);
 void cmd_print_json_line(const struct json *v);
 
-/* A line, without control characters of its own but for the newline at its end; the same without a newline. */
+/* Prints a line, in which only the newline at its end is a control character; cmd_print_part prints text without a newline. */
 void cmd_print_line(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void cmd_print_part(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* On standard error, lines and tabs as they stand. */
+/* Prints text on standard error, keeping its lines and tabs. */
 void cmd_print_said(const char *text);
-/* On standard error: "rivulet: " and the line. */
+/* Prints "rivulet: " and a line on standard error. */
 void cmd_print_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* A line for each object of an array: what it has of that key, if that is text. */
+/* Prints a line for each object of an array: the object's value of this key, if it is a string. */
 void cmd_print_members(const struct json *array, const char *key);
 
 /* A table that aligns its columns: cells are collected, then printed. Text is left, numbers (a digit or dash first) right. */
@@ -57,15 +57,15 @@ void cmd_print_figure(struct cmd_table *t, const struct json *object, const char
 void cmd_print_bytes(struct cmd_table *t, const struct json *object, const char *key);
 /* "a=b,c=d". */
 void cmd_print_labels(struct cmd_table *t, const struct json *object, const char *key);
-/* "2026-11-22T22:38:05Z", so that nobody has to know the zone of who printed it; "?" for what is no time. */
+/* Unix seconds as "2026-11-22T22:38:05Z", in UTC so that nobody has to know the writer's time zone; "?" for a number that is no time. */
 #define CMD_PRINT_TIME_MAX 32
 void cmd_print_time(char out[CMD_PRINT_TIME_MAX], double seconds);
-/* Four places, "0.7174"; from a million on four digits, "1e+300", for columns bear no more. Returns out. */
+/* v with four decimals, "0.7174"; from a million on in four digits, "1e+300", so that it fits a column. Returns out. */
 #define CMD_PRINT_NUMBER_MAX 16
 const char *cmd_print_number(char out[CMD_PRINT_NUMBER_MAX], double v);
-/* How long ago: "5s", "3m", "2h", "4d"; "ahead" was noted by a clock that was wrong, there or here. */
+/* A cell with how long ago a time was: "5s", "3m", "2h", "4d"; "ahead" if the time is in the future, as one of two clocks was wrong. */
 void cmd_print_age(struct cmd_table *t, const struct json *object, const char *key);
-/* How long until, or how long ago it was over. */
+/* A cell with how long it is until a time, or how long ago the time was. */
 void cmd_print_until(struct cmd_table *t, const struct json *object, const char *key);
 
 #endif

@@ -3,8 +3,8 @@
 #include "credentials.h"
 
 /*
- * `rivulet doctor`: findings about a device, in words. It only looks: nothing is renewed, sent or repaired, and it works beside
- * a running agent. Each check adds what it found; the command prints them and turns the worst into an exit code.
+ * `rivulet doctor`: findings about a device, in words. The command only looks: nothing is renewed, sent or repaired, and an agent may
+ * run meanwhile. Each check adds its findings; the command prints them and turns the worst into an exit code.
  */
 #define CMD_DOCTOR_FINDINGS_MAX 128
 
@@ -20,7 +20,7 @@ struct cmd_doctor_finding {
 	int code; /* of enum cmd_exit; 0 for the first two levels */
 	char check[16]; /* which check: home, key, certificate, clock, dns, tcp, tls, ... */
 	char text[320];
-	char advice[256]; /* what to do; "" if nothing */
+	char advice[256]; /* what a person can do; "" if nothing */
 };
 
 struct cmd_doctor {
@@ -30,8 +30,8 @@ struct cmd_doctor {
 	bool joined;
 	struct credentials held; /* valid if usable */
 	bool usable;
-	struct settings *settings; /* NULL if they do not load */
-	int64_t offset; /* the coordinator's clock minus ours */
+	struct settings *settings; /* NULL if the settings do not load */
+	int64_t offset; /* the coordinator's clock minus this machine's, seconds */
 	bool offset_known;
 	struct cmd_doctor_finding findings[CMD_DOCTOR_FINDINGS_MAX];
 	size_t count;

@@ -7,18 +7,18 @@
 #include "nursery.h"
 
 /*
- * A program that stays from task to task ([trainer NAME] persistent = yes): its process, and what is said. What happens to it is for
- * course.h, who gets it which task for companions.h. Nothing here blocks but companion_free.
+ * A persistent program, which stays from task to task ([trainer NAME] persistent = yes): its process, and the messages to and from it. The
+ * lifecycle of the program is in course.h; which program gets which task is in companions.h. Only companion_free blocks.
  */
 #define COMPANION_LOG_MAX 2048
 
-/* Where it lives; what is pointed to outlives it. */
+/* What persistent programs need of the agent; all pointers outlive the programs. */
 struct companion_place {
 	const struct settings *settings;
 	const char *home; /* the agent's */
 	const struct apart *apart; /* NULL: programs have the agent's user */
 	struct nursery *nursery; /* makes spawners; NULL: this process forks them */
-	const struct events *events; /* NULL: nobody is told */
+	const struct events *events; /* NULL: no events are emitted */
 };
 
 struct companion_task {
@@ -35,40 +35,42 @@ struct companion {
 	const struct settings_trainer *trainer;
 	struct course course;
 	struct spawner spawner; /* fd -1: none yet */
-	int words_in, words_out; /* what it reads, and what it writes; -1: closed */
-	int output;
-	struct buf pending; /* still to be written to words_in */
+	/* Pipes for the messages that it reads, and that it writes; -1: closed. */
+	int words_in, words_out;
+	int output; /* pipe of its standard output and error */
+	struct buf pending; /* bytes still to be written to words_in */
 	struct lines lines;
-	struct last_words said; /* since it was called last */
+	struct last_words said; /* its output since companions_call; kept in log */
 	char log[COMPANION_LOG_MAX];
 	struct backoff backoff;
-	double not_before; /* a new start */
-	double closed_at; /* it closed words_out; 0: it did not */
-	/* What it was started for. */
+	double not_before; /* when the program may be started again */
+	double closed_at; /* when the program closed words_out; 0: it did not */
+	/* The job and the data set that the program was started for. */
 	char job[33];
 	const struct settings_data *data;
-	uint64_t stamp; /* of its program's files then */
+	uint64_t stamp; /* program_stamp at that start */
 	/* The task in hand; NULL: none. */
 	const struct companion_task *task;
 	const char *directory;
-	bool taken, lost, asked; /* done; or given up, by what follows; it was told to finish */
+	/* The task: is done; is lost, by lost_by; the program was told to finish it. */
+	bool taken, lost, asked;
 	enum course_event lost_by;
-	struct spawner_end end;
-	struct why wrong; /* what was wrong with what it said */
+	struct spawner_end end; /* how the process ended */
+	struct why wrong; /* what is wrong with its last message */
 };
 
-/* Not started yet. NULL if memory is short. */
+/* A program that is not started yet. NULL if memory is short. */
 struct companion *companion_new(
     const struct companion_place *place, const struct settings_trainer *trainer);
-/* Kills what runs, and waits for its end. */
+/* Kills the program if it runs, waits for its end, and frees c. */
 void companion_free(struct companion *c);
-/* Starts it for c->job and c->data; the state must be COURSE_ABSENT. */
+/* Starts the program for c->job and c->data; the state must be COURSE_ABSENT. */
 ERR_MUST_USE enum err companion_start(struct companion *c, struct why *why);
-/* Lets the event happen, and does what is to be done then. */
+/* Steps c->course by the event, and does the actions that follow. */
 void companion_step(struct companion *c, enum course_event event);
-/* Everything that may have happened, after at most timeout_ms of waiting for it. */
+/* Waits at most timeout_ms for something to happen (messages, output, end, time over), and handles all that has. */
 void companion_pump(struct companion *c, int timeout_ms);
-/* Is something awaited of it? */
+/* Is an answer of the program awaited, so that end of file from it is an error? */
 bool companion_must_speak(const struct companion *c);
 
 #endif

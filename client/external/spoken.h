@@ -2,25 +2,25 @@
 #define SPOKEN_H
 #include "buf.h"
 
-/* What agent and a program that stays say to each other: a line of JSON each (docs/devices.md, Trainers that stay). */
+/* The protocol between the agent and a persistent program: each message is a line of JSON (docs/devices.md, Trainers that stay). */
 #define SPOKEN_MAX (64u << 10) /* bytes of a line, without its end */
-#define SPOKEN_TASK_MAX 34 /* one more than an id and its end */
+#define SPOKEN_TASK_MAX 34 /* an id with its zero, and one byte to see that a text is longer */
 
 enum spoken_kind {
-	SPOKEN_OTHER, /* nothing that this version knows: to be passed over */
+	SPOKEN_OTHER, /* a message that this version does not know: to be ignored */
 	SPOKEN_READY,
-	SPOKEN_DONE, /* with the task */
+	SPOKEN_DONE, /* names the task that is done */
 };
 
 struct spoken {
 	enum spoken_kind kind;
-	char task[SPOKEN_TASK_MAX]; /* cut to fit, which makes it none */
+	char task[SPOKEN_TASK_MAX]; /* a longer text is cut, and so is no id */
 };
 
-/* The program's line. ERR_INVALID: it is no object of JSON, or what it says has no sense. */
+/* Parses a message of the program. ERR_INVALID: the line is no JSON object, or the message is invalid. */
 ERR_MUST_USE enum err spoken_read(
     struct spoken *out, const char *line, size_t len, struct why *why);
-/* The agent's, with their ends. */
+/* Append a message of the agent with its newline: here is a task; finish the task. */
 ERR_MUST_USE enum err spoken_task(
     struct buf *out, const char *task, const char *kind, const char *directory);
 ERR_MUST_USE enum err spoken_finish(struct buf *out, const char *task);
