@@ -3,8 +3,8 @@
 #include "edit.h"
 
 /*
- * The product of some lists of values: which documents a sweep submits. The first list turns slowest. A job's name is the prefix and
- * those of its cell's values that differ between jobs, in the characters that names have.
+ * The grid of a sweep: a cell, which is a job, for each combination of values of some lists. The first list varies slowest. A job's name
+ * is the prefix and those of its cell's values that differ between jobs, in characters that are legal in names.
  */
 #define GRID_LISTS_MAX 8
 #define GRID_CELLS_MAX 1000
@@ -26,12 +26,12 @@ void grid_deinit(struct grid *g);
  * twice; ERR_LIMIT past the bounds above. */
 ERR_MUST_USE enum err grid_add(struct grid *g, const char *text, struct why *why);
 const struct json *grid_value(const struct grid *g, size_t cell, size_t list);
-/* A value as people wrote it: strings without quotes. */
+/* out: a value as people write it, strings without quotes. */
 void grid_show(char *out, size_t room, const struct json *value);
 void grid_name(char out[GRID_NAME_MAX], const struct grid *g, size_t cell, const char *prefix);
-/* What no name may hold becomes '-'. */
+/* Replaces each character that a name may not have by '-'. */
 void grid_clean(char *name);
-/* A document of its own: the base with the cell's values and its name. The caller frees it. */
+/* *out: the job document of a cell, which is `base` with the cell's values and name. The caller frees *out. */
 ERR_MUST_USE enum err grid_document(struct json **out, const struct grid *g, size_t cell,
     const struct json *base, const char *prefix, struct why *why);
 

@@ -6,7 +6,7 @@
 
 /*
  * Rounds as rows of a table of comma-separated values (RFC 4180, but lines end with a newline alone): columns of the round and its job,
- * then one per tag that any round has. Rounds are looked at first, and written when all tags are known.
+ * then one column per tag that any round has. sheet_look sees all rounds first; rows are written when all tags are known.
  */
 #define SHEET_TAGS_MAX 256
 
@@ -19,7 +19,7 @@ struct sheet {
 void sheet_deinit(struct sheet *s);
 /* Notes the tags of a round. ERR_LIMIT for more than SHEET_TAGS_MAX of them in all. */
 ERR_MUST_USE enum err sheet_look(struct sheet *s, const struct json *round, struct why *why);
-/* The line of heads; a round's line. job: a JOB. What is not known is empty. */
+/* Append the line of column heads; the line of a round. job: a JOB. Values that are not known are empty. */
 ERR_MUST_USE enum err sheet_heads(struct buf *out, const struct sheet *s);
 ERR_MUST_USE enum err sheet_row(
     struct buf *out, const struct sheet *s, const struct json *job, const struct json *round);

@@ -4,38 +4,39 @@
 #include "population.h"
 
 /*
- * The examples of a simulated fleet, of which each device's share is made when it is wanted: drawn digits by its own hand, or its part of
- * files that were read once. Memory: these files, and a share for each device that trains at a time.
+ * The examples of a simulated fleet; each device's share is made when it is needed: digits drawn in the device's own hand, or the device's
+ * part of files that were read once. Memory: the files, and the shares of the devices that train at the same time.
  */
 struct fleet_deal;
 
 struct fleet_deal_options {
-	const struct settings_data
-	    *set; /* as devices have it; the simulator says which part is whose */
+	/* The [data] section that devices have; the simulator sets the part of each device. */
+	const struct settings_data *set;
 	const struct recipe *recipe;
 	uint64_t job_seed;
 	const struct fleet *fleet;
 };
 
-/* What is pointed to must outlive it. Reads files: blocks. ERR_INVALID for what does not fit job or fleet. */
+/* All pointers in *o must outlive *out. Reads files: blocks. ERR_INVALID if the data do not fit job or fleet. */
 ERR_MUST_USE enum err fleet_deal_open(
     struct fleet_deal **out, const struct fleet_deal_options *o, struct why *why);
 void fleet_deal_close(struct fleet_deal *d);
 
 struct fleet_hand {
-	struct settings_data from; /* as this device's owner would have written it */
+	/* The [data] section as this device's owner would have written it. */
+	struct settings_data from;
 	struct dataset train, validation;
 };
-/* Any thread. */
+/* *out: the device's share, until fleet_deal_return. Any thread. */
 ERR_MUST_USE enum err fleet_deal_draw(
     struct fleet_deal *d, size_t device, struct fleet_hand *out, struct why *why);
 void fleet_deal_return(struct fleet_deal *d, struct fleet_hand *h);
-/* How many examples the device trains on, without making them. */
+/* *out: how many examples the device trains on; makes no examples. */
 ERR_MUST_USE enum err fleet_deal_count(
     struct fleet_deal *d, size_t device, uint64_t *out, struct why *why);
 
-/* Test examples of other labels with the trigger and its label: the share "right" is a backdoor's success. ERR_INVALID if the set's form
- * bears no trigger. */
+/* *out: the test examples that have another label than the backdoor's, with the trigger and that label, so that the accuracy on *out is the
+ * backdoor's success. ERR_INVALID if examples of this form cannot have the trigger. */
 ERR_MUST_USE enum err fleet_deal_triggered(
     struct dataset *out, const struct dataset *test, struct why *why);
 

@@ -8,8 +8,8 @@
 #include "err.h"
 
 /*
- * What the devices of a simulated fleet are like: a table in CSV (docs/simulate.md), one line for devices of a kind, or for one
- * device. Pure.
+ * The profiles of the devices of a simulated fleet: a table in CSV (docs/simulate.md), one line for several equal devices, or for one
+ * device. Only fleet_profiles_load does I/O.
  */
 #define FLEET_DEVICES_MAX 1000000u
 #define FLEET_TEXT_MAX ((size_t)128 << 20)
@@ -22,15 +22,15 @@
 
 struct fleet_profile {
 	char name[FLEET_NAME_MAX];
-	uint64_t count; /* devices of this kind, at least 1 */
-	bool has_id;
-	uint8_t id[32]; /* of the one device */
-	double samples_per_s; /* examples it trains on in a second; 0: training takes no time */
+	uint64_t count; /* devices with this profile, at least 1 */
+	bool has_id; /* count is 1, and id is set */
+	uint8_t id[32];
+	double samples_per_s; /* examples trained on in a second; 0: training takes no time */
 	double up_bytes_per_s, down_bytes_per_s; /* 0: sending or fetching takes no time */
 	double latency_s; /* of a request */
-	double available; /* share of the time that it is there, above 0, at most 1 */
-	double failure; /* share of its tasks that it gives up, below 1 */
-	uint64_t examples; /* that it has; 0: as the data says */
+	double available; /* share of the time that a device is available, above 0, at most 1 */
+	double failure; /* share of its tasks that a device gives up, below 1 */
+	uint64_t examples; /* of a device; 0: as the data says */
 	enum fleet_attack attack; /* FLEET_HONEST: none */
 	double strength;
 };
@@ -38,20 +38,20 @@ struct fleet_profile {
 struct fleet_profiles {
 	struct fleet_profile *items;
 	size_t count;
-	uint64_t devices; /* of all of them, at most FLEET_DEVICES_MAX */
+	uint64_t devices; /* of all profiles, at most FLEET_DEVICES_MAX */
 };
 
-/* `count` devices that are alike, each so fast and with such a line. ERR_NOMEM. */
+/* One profile for `count` devices, with the speed and the network connection of the constants here. ERR_NOMEM. */
 #define FLEET_LIKE_SAMPLES_PER_S 1000.0
 #define FLEET_LIKE_UP_BYTES_PER_S 1e6
 #define FLEET_LIKE_DOWN_BYTES_PER_S 4e6
 #define FLEET_LIKE_LATENCY_S 0.05
 ERR_MUST_USE enum err fleet_profiles_like(struct fleet_profiles *out, uint64_t count);
-/* `name` stands in errors, which name line and column. ERR_INVALID, ERR_LIMIT, ERR_NOMEM. The caller ends *out with
+/* Parses a table; errors begin with `name` and say line and column. ERR_INVALID, ERR_LIMIT, ERR_NOMEM. The caller ends *out with
  * fleet_profiles_deinit, also after a failure. */
 ERR_MUST_USE enum err fleet_profiles_parse(
     struct fleet_profiles *out, const char *name, const char *text, size_t len, struct why *why);
-/* Blocks on the disk. */
+/* fleet_profiles_parse of a file. Blocks on the disk. */
 ERR_MUST_USE enum err fleet_profiles_load(
     struct fleet_profiles *out, const char *path, struct why *why);
 void fleet_profiles_deinit(struct fleet_profiles *p);

@@ -6,8 +6,8 @@
 #include "trainer.h"
 
 /*
- * Places where devices train, one at a time in each: with a trainer that is a program each has a home of its own and, if the program
- * stays, one that serves whichever device is there. Threads take and give back.
+ * Slots in which devices of a simulated fleet train, one at a time in each. With a trainer that is a program, each slot has a home and, if
+ * the program is persistent, a program that serves whichever device is in the slot. Threads take slots and give them back.
  */
 struct fleet_slots;
 
@@ -16,21 +16,20 @@ struct fleet_slot {
 	struct nursery *nursery;
 	struct spawner spawner;
 	struct companions companions;
-	struct settings_data
-	    data; /* of the device that is there: a program that stays keeps seeing this one */
-	bool programs; /* home and what follows it are there */
+	/* Of the slot's device: a persistent program keeps this pointer. */
+	struct settings_data data;
+	bool programs; /* the members above are set */
 };
 
-/* `programs`: homes and starters of programs are made, below a fresh directory; call it before there are threads then. settings must
- * outlive it. */
+/* programs: makes homes and spawners, below a new directory; then call it before there are threads. settings must outlive *out. */
 ERR_MUST_USE enum err fleet_slots_new(struct fleet_slots **out, const struct settings *settings,
     unsigned count, bool programs, struct why *why);
-/* Programs that stay leave; the directory goes. */
+/* Has persistent programs leave, and removes the directory. */
 void fleet_slots_free(struct fleet_slots *s);
-/* Waits for a free one. */
+/* Takes a slot; waits until one is free. */
 struct fleet_slot *fleet_slots_take(struct fleet_slots *s);
 void fleet_slots_give(struct fleet_slots *s, struct fleet_slot *slot);
-/* A directory for what all share; "" without programs. */
+/* A directory that all slots share; "" without programs. */
 const char *fleet_slots_scratch(const struct fleet_slots *s);
 
 #endif

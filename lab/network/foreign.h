@@ -4,12 +4,13 @@
 
 #include "err.h"
 
-/* Files of Rivulet's that are no model files, for `rivulet model inspect`: what they are, whose, and what to do with them. Blocks on the
+/* For `rivulet model inspect`: files of Rivulet that are not model files. Says what a file is, whose, and what to do with it. Blocks on the
  * disk. */
 
-/* Is the file one that a device keeps of a job (devicefile.h)? Then it was printed, unless *e says why it could not be. */
+/* Prints a file that a device keeps for a job (devicefile.h). False: the file is no such file; true: it was printed, unless *e says why it
+ * could not be. */
 bool cmd_foreign_show(const char *path, bool json, enum err *e, struct why *why);
-/* Of another file that begins as one of ours does: a sentence of what it is; else NULL. */
+/* A sentence that says what the file is, if it begins as another kind of Rivulet's files does; else NULL. */
 const char *cmd_foreign_name(const char *path);
 
 #endif

@@ -3,9 +3,9 @@
 #include "dataset.h"
 
 /*
- * Rows for a network's forward pass, without labels: an array of shape [rows, example...] or [rows, features], U8 being read as
- * value/255 like the pixels of a data set. Either the one tensor of a safetensors file, F32 (or what widens to it) or U8, or an NPY file
- * as data sets have them (npy.h). Blocks on the disk.
+ * Inputs for a network's forward pass, without labels: an array of shape [rows, example...] or [rows, features]; U8 is read as
+ * value/255, as the pixels of a data set. Either the only tensor of a safetensors file, of type F32, a type that widens to F32, or U8, or
+ * an NPY file as for data sets (npy.h). Blocks on the disk.
  */
 #define CMD_INPUTS_BYTES_MAX ((uint64_t)1 << 32)
 

@@ -7,7 +7,7 @@
 #include "err.h"
 
 /*
- * A folder with a folder per class: what is in it, in the order of names by their bytes. Names that begin with a dot do not count.
+ * A folder with one folder per class: its files, in the byte order of their names. Names that begin with a dot are ignored.
  */
 #define CLASS_FOLDER_FILES_MAX 10000000u
 #define CLASS_FOLDER_LINKS_MAX 65536u
@@ -24,9 +24,9 @@ struct class_folder {
 	size_t link_count, link_room;
 };
 
-/* ERR_INVALID if there are no classes, too many, a class without files, something else than folders and files, a symbolic link
- * that leads nowhere, or a name with a control character; ERR_LIMIT if there are too many. Blocks on the disk. class_folder_deinit in
- * either case. */
+/* ERR_INVALID if there are no classes or too many, a class has no files, an entry is neither folder nor file, a symbolic link
+ * leads nowhere, or a name has a control character; ERR_LIMIT if there are too many files or links. Blocks on the disk. The caller calls
+ * class_folder_deinit in either case. */
 ERR_MUST_USE enum err class_folder_list(
     struct class_folder *out, const char *path, struct why *why);
 void class_folder_deinit(struct class_folder *f);

@@ -9,18 +9,18 @@
 #include "image.h"
 
 /*
- * A process of its own that decodes pictures one after the other: what a picture does to a decoder is that process's end, and the reason
- * names the picture. It may read files, and nothing else; its memory and the time for each picture are limited.
+ * A process that decodes pictures one after the other: a picture that breaks the decoder ends only this process, and the reason
+ * names the picture. The process may read files, and nothing else; its memory and the time for each picture are limited.
  */
 struct decoder_options {
 	const struct class_folder *folder;
-	const char *
-	    path; /* of the folder: nothing is read but what is in it, and what its links lead to */
-	size_t first, step; /* it decodes files first, first + step, ... */
-	uint32_t width, height; /* 0: as they are */
+	/* Of the folder: only files in it, and those its links lead to, are read. */
+	const char *path;
+	size_t first, step; /* the process decodes the files first, first + step, ... */
+	uint32_t width, height; /* 0: as the pictures are */
 	struct image_wanted wanted;
-	uint64_t memory; /* bytes beside what it begins with */
-	double seconds; /* for a picture */
+	uint64_t memory; /* bytes beside those at the start of the process */
+	double seconds; /* for each picture */
 };
 
 struct decoder {
@@ -29,13 +29,13 @@ struct decoder {
 	double seconds;
 };
 
-/* The options must outlive the process's start only. */
+/* Starts the process; the options are not used after the call. */
 ERR_MUST_USE enum err decoder_start(
     struct decoder *d, const struct decoder_options *options, struct why *why);
-/* Ends it. Zeros are legal. */
+/* Ends the process. A zeroed *d is legal. */
 void decoder_stop(struct decoder *d);
-/* Its next picture, `path`: its size, and its bytes in *pixels (channel after channel, as of image_fit), which hold *room and are made
- * larger if need be. Reasons name the path. */
+/* Takes the next picture, `path`, from the process: size, and bytes in *pixels (channel after channel, as by image_fit), a block of *room
+ * bytes that is made larger if needed. Reasons name the path. */
 ERR_MUST_USE enum err decoder_next(struct decoder *d, const char *path, uint32_t size[3],
     uint8_t **pixels, size_t *room, struct why *why);
 

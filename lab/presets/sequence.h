@@ -2,7 +2,7 @@
 #define SEQUENCE_H
 #include "maker.h"
 
-/* Networks of texts and of rows of numbers; the settings that each reads stand in preset.c. */
+/* Presets for texts and for rows of numbers; preset.c lists the settings that each reads. */
 void sequence_char_lstm(struct maker *m);
 void sequence_gpt(struct maker *m);
 void sequence_autoencoder(struct maker *m);

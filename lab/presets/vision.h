@@ -2,7 +2,7 @@
 #define VISION_H
 #include "maker.h"
 
-/* Networks of pictures and spectra; the settings that each reads stand in preset.c. */
+/* Presets for pictures and spectra; preset.c lists the settings that each reads. */
 void vision_resnet18(struct maker *m);
 void vision_resnet20(struct maker *m);
 void vision_mobilenet(struct maker *m);

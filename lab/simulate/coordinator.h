@@ -7,17 +7,17 @@
 #include "task.h"
 
 /*
- * What a coordinator makes of reports: models, folded and measured with the coordinator's own arithmetic. Models live as long as somebody
- * works on them; which rounds there are is for play.h.
+ * The simulated coordinator's models: reports are folded and models measured with the real coordinator's arithmetic. A model lives as
+ * long as somebody uses it; play.h decides which rounds there are.
  */
 
-/* A model. It is shared: whoever keeps it takes it, and drops it. */
+/* A model, counted by reference: simulate_model_take, simulate_model_drop. */
 struct simulate_model {
 	struct fleet_base base; /* for tasks; base.data is owned */
-	uint64_t round; /* that made it; 0: the initial one */
+	uint64_t round; /* the round that made the model; 0: the initial model */
 	uint8_t from[32]; /* the base of that round */
-	float *state; /* of the optimizer and what else a job keeps; NULL: none */
-	char *path; /* its file, for programs; NULL */
+	float *state; /* optimizer state and other vectors that the job keeps; NULL: none */
+	char *path; /* the model's file, for programs; or NULL */
 	unsigned users;
 };
 
@@ -26,24 +26,25 @@ struct simulate_setup {
 	const char *text; /* the document as submitted */
 	size_t len;
 	const struct settings *settings; /* [data] for evaluation */
-	const char *test; /* which of them; NULL: the one that the job names */
+	/* Name of the [data] section for evaluation; NULL: the one the job names. */
+	const char *test;
 	const char *init; /* file of the first weights; NULL: drawn from the seed */
-	const char *scratch; /* directory for files of models; "": none are wanted */
+	const char *scratch; /* directory for files of models; "": no files are needed */
 	unsigned threads;
-	bool train; /* false: models are only counted */
+	bool train; /* false: nothing is trained, and models have no weights */
 	bool measure; /* false: the coordinator's evaluation is left out */
-	bool hostile; /* some devices are */
-	bool backdoor; /* its success is measured */
+	bool hostile; /* some devices are hostile */
+	bool backdoor; /* the success of the backdoor attack is measured */
 };
 
-/* What a device of a buffered job said of the base that its task started from. */
+/* The measurement that a device of a buffered job made of its task's base. */
 struct simulate_answer {
 	uint64_t round; /* of the task */
 	size_t device;
 	uint8_t base[32];
-	double examples; /* trained on */
-	double own; /* by the monitor's own metric; NaN: it does not say */
-	struct metric_report report; /* weight 0: it measured nothing */
+	double examples; /* examples that the device trained on */
+	double own; /* the trainer's own metric that the monitor names; NaN: not reported */
+	struct metric_report report; /* weight 0: the device measured nothing */
 };
 
 struct simulate_coordinator {
@@ -52,23 +53,23 @@ struct simulate_coordinator {
 	char job_hex[33];
 	struct tensor_table table;
 	struct tensor_table net; /* in the network's order; empty without layers */
-	bool
-	    refitted; /* the first weights are not those of their file any more: the network has other tensors */
+	/* The first weights differ from those in their file, because the network has other tensors. */
+	bool refitted;
 	uint64_t state_floats;
 	struct dataset test, triggered;
 	struct schedule_state schedule;
-	uint32_t
-	    quorum; /* of the open round: the document's, but what is repeated may have had another */
-	struct simulate_model *base; /* of the round that is open */
-	struct simulate_model **kept; /* those that a guard may go back to, and base */
+	/* The quorum of the open round: the document's; in a replay the recorded one. */
+	uint32_t quorum;
+	struct simulate_model *base; /* of the open round */
+	struct simulate_model **kept; /* the models that the guard may go back to, and base */
 	size_t kept_count, kept_room;
-	/* buffered, by devices: of bases that may still be measured; the last round whose base was */
+	/* For a buffered job that devices evaluate: answers on bases that may still be measured; the last round whose base was measured. */
 	struct simulate_answer *answers;
 	size_t answer_count, answer_room;
 	uint64_t measured;
 };
 
-/* The first model. simulate_coordinator_deinit in either case. ERR_UNSUPPORTED says what cannot be simulated. */
+/* Makes the initial model. The caller calls simulate_coordinator_deinit in either case. ERR_UNSUPPORTED says what cannot be simulated. */
 ERR_MUST_USE enum err simulate_coordinator_init(
     struct simulate_coordinator *c, const struct simulate_setup *setup, struct why *why);
 void simulate_coordinator_deinit(struct simulate_coordinator *c);
@@ -76,26 +77,26 @@ void simulate_coordinator_deinit(struct simulate_coordinator *c);
 struct simulate_model *simulate_model_take(struct simulate_model *m);
 void simulate_model_drop(struct simulate_model *m);
 
-/* What a round came to. */
+/* The result of a round. */
 struct simulate_round {
-	uint64_t number; /* given */
-	bool last; /* given: the job has reached a limit with it */
+	uint64_t number; /* set by the caller */
+	bool last; /* set by the caller: the job reaches a limit with this round */
 	size_t reports;
-	bool failed; /* its model was not finite: the base stays */
+	bool failed; /* the new model was not finite, and the base stays */
 	double norm, train_loss, train_accuracy; /* NaN: unknown */
 	bool evaluated;
 	uint64_t evaluated_examples;
 	double loss, accuracy, own, backdoor; /* NaN: unknown */
 	uint8_t base[32], model[32];
-	uint64_t
-	    measured; /* buffered, by devices: the round whose base the figures are of; 0: this one's */
-	uint8_t measured_base[32]; /* unless that is 0 */
+	/* For a buffered job that devices evaluate: the round whose base the figures measure; 0: this round's. */
+	uint64_t measured;
+	uint8_t measured_base[32]; /* that base, if measured is not 0 */
 	struct schedule_turn turn;
 };
 
-/* Folds the reports, in the order of device and task round, into a model on top of the base, measures it if the job says so, and goes
- * on as the job's guard says: the base becomes that of the next round. `no_numbers`: as in struct round_close; the round has failed then
- * if it is not 0. ERR_NOMEM and the like: the simulation cannot go on. */
+/* Folds the reports, in the order of device and task round, into a new model on top of the base, measures the model if the job says so, and
+ * lets the job's guard act: c->base becomes the base of the next round. in->no_numbers: as in struct round_close; if not 0, the round has
+ * failed. An error such as ERR_NOMEM means that the simulation cannot go on. */
 struct simulate_reports {
 	struct fleet_task *const *tasks;
 	size_t count;
@@ -103,10 +104,10 @@ struct simulate_reports {
 };
 ERR_MUST_USE enum err simulate_coordinator_fold(struct simulate_coordinator *c,
     struct simulate_round *out, const struct simulate_reports *in, struct why *why);
-/* The devices' figures of the base, of an evaluation. */
+/* For an evaluation by devices, a round without training: the devices' figures of the base. */
 ERR_MUST_USE enum err simulate_coordinator_measure(struct simulate_coordinator *c,
     struct simulate_round *out, const struct simulate_reports *in, struct why *why);
-/* Writes the base as the coordinator would. */
+/* Writes c->base to a file as the coordinator would. */
 ERR_MUST_USE enum err simulate_coordinator_save(
     const struct simulate_coordinator *c, const char *path, struct why *why);
 

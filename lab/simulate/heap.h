@@ -7,11 +7,11 @@
 #include "err.h"
 
 /*
- * The simulation's clock: what is to happen, in the order of time, then of kind, then of the device's place by id. Pure.
+ * The events of a simulation that are still to happen, in the order of time, then of kind, then of the device's index. Pure.
  */
 enum simulate_kind {
 	SIMULATE_DELIVERS, /* a device's delta arrives */
-	SIMULATE_GIVES_UP,
+	SIMULATE_GIVES_UP, /* a device gives its task up */
 	SIMULATE_EXPIRES, /* a task has been out for too long */
 	SIMULATE_HOUR, /* devices have come and gone */
 };
@@ -20,7 +20,7 @@ struct simulate_event {
 	uint64_t us;
 	enum simulate_kind kind;
 	size_t device;
-	void *subject; /* the caller's */
+	void *subject; /* set and used by the caller */
 };
 
 struct simulate_heap {
@@ -28,11 +28,11 @@ struct simulate_heap {
 	size_t count, room;
 };
 
-/* Zeros are an empty one. ERR_NOMEM. */
+/* Adds an event; a zeroed heap is empty. ERR_NOMEM. */
 ERR_MUST_USE enum err simulate_heap_add(struct simulate_heap *h, const struct simulate_event *e);
-/* Takes out what is first; false if there is nothing. */
+/* Takes the first event out; false if there is none. */
 bool simulate_heap_take(struct simulate_heap *h, struct simulate_event *out);
-/* When that is; UINT64_MAX if there is nothing. */
+/* The time of the first event; UINT64_MAX if there is none. */
 uint64_t simulate_heap_next(const struct simulate_heap *h);
 void simulate_heap_deinit(struct simulate_heap *h);
 

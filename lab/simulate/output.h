@@ -3,7 +3,7 @@
 #include "json.h"
 #include "play.h"
 
-/* What a simulation says, as JSON (docs/simulate.md). The caller frees. Pure. */
+/* The output of a simulation as JSON (docs/simulate.md): a round's line; {"summary": ...}. The caller frees. Pure. */
 struct json *simulate_output_line(const struct simulate_line *l);
 /* {"summary": ...} */
 struct json *simulate_output_summary(const struct simulate_result *r, const struct fleet *fleet);

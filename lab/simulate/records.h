@@ -4,15 +4,15 @@
 
 struct fleet_profiles;
 
-/* What the records of a coordinator say of one job's rounds: a directory that `rivulet verify fetch` made, checked as `rivulet verify`
- * does it. Blocks on the disk. */
+/* The rounds of one job from a coordinator's records: a directory that `rivulet verify fetch` made, checked as `rivulet verify` checks it.
+ * Blocks on the disk. */
 
 /* A delta that went into a round. */
 struct simulate_entry {
 	uint8_t device[32], base[32];
-	uint64_t round; /* of its task */
+	uint64_t round; /* of the delta's task */
 	uint64_t steps, examples;
-	bool partial; /* the device did not do all its work */
+	bool partial; /* the device did only part of its work */
 };
 
 struct simulate_record {
@@ -29,11 +29,11 @@ struct simulate_records {
 	uint8_t job[16];
 	struct simulate_record *items; /* by round */
 	size_t count, room;
-	struct cmd_verify_history history; /* who the devices are */
+	struct cmd_verify_history history; /* keys and names of the devices */
 };
 
-/* *out is to be deinited in either case. ERR_CORRUPT: they do not check; ERR_NOTFOUND: nothing is said of this job, or manifests are
- * erased. */
+/* The caller calls simulate_records_deinit in either case. ERR_CORRUPT: the records are wrong; ERR_NOTFOUND: they have nothing of this job,
+ * or manifests are erased. */
 ERR_MUST_USE enum err simulate_records_read(
     struct simulate_records *out, const char *dir, const uint8_t job[16], struct why *why);
 void simulate_records_deinit(struct simulate_records *r);

@@ -3,7 +3,7 @@
 #include "grid.h"
 #include "rounds.h"
 
-/* The jobs of a sweep, and how they are shown in the end. */
+/* The jobs of a sweep, and the table of them at the end. */
 
 enum cmd_cells_state {
 	CMD_CELLS_WAITING, /* not submitted yet */
@@ -31,9 +31,9 @@ struct cmd_cells {
 };
 
 size_t cmd_cells_count(const struct cmd_cells *c, enum cmd_cells_state state);
-/* Asks for the best round of each, and by what that is: by the first job that has a round. */
+/* Asks the coordinator for the best round of each job; c->monitor, which decides, is that of the first job that has a round. */
 ERR_MUST_USE enum err cmd_cells_rank(struct cmd_cells *c, struct cmd_admin *a, struct why *why);
-/* The best first, those without a value last. */
+/* Prints the jobs, the best first, jobs without a value last. */
 ERR_MUST_USE enum err cmd_cells_print(const struct cmd_cells *c, bool as_json, struct why *why);
 
 #endif

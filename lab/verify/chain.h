@@ -12,11 +12,11 @@ struct buf;
 
 struct cmd_verify_entry {
 	struct record link;
-	uint8_t hash[32]; /* of its signed bytes: what the next entry names */
+	uint8_t hash[32]; /* of the entry's signed bytes, which the next entry names */
 	const struct json *body;
 	enum record_event event;
-	size_t places; /* details that its body names */
-	const struct record_detail *details; /* those that are there, by place */
+	size_t places; /* number of details that the body names */
+	const struct record_detail *details; /* the details that are there, by place */
 	size_t count;
 };
 
@@ -25,11 +25,11 @@ struct cmd_verify_chain {
 	uint64_t first_ms, last_ms;
 	uint8_t head[32]; /* hash of the last entry; zero if there is none */
 	uint8_t ca[32]; /* SHA-256 of the CA certificate that was used */
-	uint64_t broken; /* seq of the first entry that does not check; 0: none */
+	uint64_t broken; /* seq of the first invalid entry; 0: none */
 };
 
-/* Calls fn (may be NULL) for every entry that checks. ERR_CORRUPT with out->broken and the reason in why at the first that
- * does not, or if the signer's certificate is not the CA's; what fn returns ends it, too. ca_file: NULL: DIR/ca.pem. */
+/* Calls fn (may be NULL) for every valid entry. ERR_CORRUPT with out->broken and the reason in why at the first invalid entry, or
+ * if the CA did not issue the signer's certificate; fn's first error ends the reading, too. ca_file: NULL: DIR/ca.pem. */
 ERR_MUST_USE enum err cmd_verify_chain_read(const char *dir, const char *ca_file,
     enum err (*fn)(void *ctx, const struct cmd_verify_entry *e, struct why *why), void *ctx,
     struct cmd_verify_chain *out, struct why *why);

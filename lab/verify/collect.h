@@ -8,8 +8,8 @@ struct cmd_verify_fetched {
 };
 
 /* Writes the coordinator's audit chain to DIR (FORMAT.md, "Audit entries"), and with `deltas` the kept deltas and the models
- * needed to fold their rounds again. A chain that is there already must be the beginning of the new one: ERR_CORRUPT, and it
- * stays as it is. What is fetched is not checked otherwise. */
+ * needed to fold their rounds again. A chain that is there already must be the beginning of the new one; else ERR_CORRUPT, and
+ * DIR stays as it is. Nothing else is checked of what is fetched. */
 ERR_MUST_USE enum err cmd_verify_fetch(struct cmd_admin *a, const char *dir, bool deltas,
     struct cmd_verify_fetched *out, struct why *why);
 

@@ -9,7 +9,7 @@ struct fold_round;
 /* The deltas of one round, mapped from DIR/deltas and checked against their manifests. */
 struct cmd_verify_input {
 	uint8_t device[32];
-	uint64_t round; /* of its task */
+	uint64_t round; /* of the delta's task */
 	struct file_map payload;
 	struct vectors vectors;
 	double weight; /* examples */
