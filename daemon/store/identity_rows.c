@@ -20,7 +20,7 @@ static const struct store_field seen_fields[] = {
 };
 static const struct store_table seen_table = STORE_TABLE(seen_fields);
 
-/* One key of a device; columns as fields, like the rows of store_rows.c. */
+/* One key of a device; columns as fields, like the rows of rows.c. */
 struct key_row {
 	uint8_t key[32], device[32];
 };
@@ -90,8 +90,8 @@ store_key_retire(struct store_db *db, const uint8_t key[32], double now)
 	return store_query_done(&q);
 }
 
-/* Rows are numbered in the order they came, whatever their times say. A number that is given again is of a later row: the key stays
- * for longer. */
+/* Rows of `accept` are numbered in the order in which they came, whatever their times say. If SQLite gives a number again, a later row has
+ * it, and the key only stays longer. */
 enum err
 store_key_prune(struct store_db *db, struct store_pruning *p)
 {

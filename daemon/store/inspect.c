@@ -15,7 +15,7 @@
 
 #define COPY_PAGES 256
 
-/* Closing the last connection moves the log into the database and removes it: no business of a reader. */
+/* Closing the last connection would move the log into the database and remove the log, which a reader must not do. */
 static void
 keep_log(struct store_db *db, const char *path)
 {
@@ -123,8 +123,8 @@ store_inspect_schema(struct store_db *db, uint64_t version, struct why *why)
 	return e ? err_set(why, e, "%s", db->last.text) : ERR_OK;
 }
 
-/* What of the first 100 bytes is the same in each of our databases (SQLite's "Database File Format", 1.3). SQLite itself passes
- * over some of it, and would read a file with another byte there as read-only, or its texts as UTF-16. */
+/* Compares the bytes of the first 100 that are equal in all databases of a coordinator (SQLite's "Database File Format", 1.3). SQLite
+ * itself ignores some of them, and with another byte there would read the file as read-only, or its texts as UTF-16. */
 enum err
 store_inspect_header(const char *path, struct why *why)
 {
@@ -257,7 +257,7 @@ remove_unfinished(const char *temp, struct why *why)
 	return ERR_OK;
 }
 
-/* Closing has moved the log into the file; one that is still there holds what would be lost. */
+/* Renames the new database. Closing has moved the log into the file; a log that is still there holds commits that would be lost. */
 static enum err
 adopt(const char *temp, const char *path, struct why *why)
 {

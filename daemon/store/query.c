@@ -124,7 +124,7 @@ store_query_word(struct store_query *q, const char *word)
 	store_query_text(q, word, strlen(word), DOCUMENT_MAX);
 }
 
-/* A row that nobody has set it in. */
+/* The name of a claim; CLAIM_UNKNOWN, of a row in which nobody has set the claim, is stored as CLAIM_NONE. */
 static const char *
 claim_word(enum device_claim c)
 {
@@ -214,7 +214,7 @@ read_text(sqlite3_stmt *st, int i, char *out, size_t size)
 	return true;
 }
 
-/* The text stays SQLite's, until the next step. */
+/* Points the row to the text, which belongs to SQLite and is valid until the next step. */
 static bool
 read_long_text(sqlite3_stmt *st, int i, char *row, const struct store_field *f)
 {
@@ -227,7 +227,7 @@ read_long_text(sqlite3_stmt *st, int i, char *row, const struct store_field *f)
 	return len <= DOCUMENT_MAX && (p || !f->size) && (f->size || !p || strlen(p) == len);
 }
 
-/* As read_long_text. */
+/* Points the row to the bytes, which belong to SQLite and are valid until the next step. */
 static bool
 read_long_blob(sqlite3_stmt *st, int i, char *row, const struct store_field *f)
 {
@@ -285,7 +285,7 @@ read_field(sqlite3_stmt *st, int i, char *row, const struct store_field *f)
 	return false;
 }
 
-/* By what STORE_JUDGED puts behind the columns. */
+/* ERR_CORRUPT if the column that STORE_JUDGED adds says that the row does not match its checksum. */
 static enum err
 judge_row(struct store_query *q, int column)
 {
@@ -321,7 +321,7 @@ store_query_next(struct store_query *q, const struct store_table *t, void *row)
 	return !q->e;
 }
 
-/* Leaves the query open, since a long text still lies in SQLite's memory. */
+/* Reads the only row, and leaves the query open, since a long text still lies in SQLite's memory. */
 static void
 only_row(struct store_query *q, const struct store_table *t, void *row)
 {

@@ -16,7 +16,7 @@
 #define APPLICATION_ID 1381390420 /* "RVLT" */
 #define BUSY_MS 10000
 #define CHECKPOINT_PAGES 4000
-/* A file is checked at opening if that takes well under a second. */
+/* A file of at most so many bytes is checked at opening, which takes well under a second. */
 #define CHECK_BYTES_MAX (64 << 20)
 
 /* Defaults of added columns must be constants. */
@@ -272,7 +272,7 @@ static const char *const migrations[] = {
 };
 enum { VERSION = sizeof(migrations) / sizeof(migrations[0]) };
 
-/* What SQLite hides behind an I/O error; only where the number says more than that. */
+/* The error behind SQLite's I/O error by the system's error number; ERR_IO if the number says no more. */
 static enum err
 system_error(int number)
 {
@@ -376,7 +376,7 @@ store_schema_connect(struct store_db *db, const char *path, const char *pragmas)
 	return e ? e : store_schema_execute(db, pragmas);
 }
 
-/* SQLite would create the file readable for all that umask lets; its WAL takes the same mode. */
+/* Creates the file with mode 0600, which the log takes over; SQLite's own mode would depend on the umask. */
 static enum err
 create(const char *path, struct why *why)
 {
@@ -388,7 +388,7 @@ create(const char *path, struct why *why)
 	return ERR_OK;
 }
 
-/* The log before SQLite sees it. What a power cut tore off was never acknowledged, so that is no reason to stop. */
+/* Checks the log before SQLite reads it. A commit that a power cut tore off was never acknowledged, so opening goes on. */
 static enum err
 check_log(const char *path, bool *torn, struct why *why)
 {
@@ -465,7 +465,7 @@ migrate(struct store_db *db, uint64_t version)
 	"WHERE name NOT IN ('sqlite_sequence', 'sqlite_stat1', 'sqlite_stat4') " \
 	"ORDER BY type, name, tbl_name, sql"
 
-/* The first object that differs in *name; "" if none does. */
+/* name: the first table, index or trigger that differs; "" if none does. */
 static enum err
 compare_objects(struct store_db *db, sqlite3_stmt *is, sqlite3_stmt *should, char name[64])
 {
@@ -485,7 +485,7 @@ compare_objects(struct store_db *db, sqlite3_stmt *is, sqlite3_stmt *should, cha
 	return a == SQLITE_ROW || a == SQLITE_DONE ? ERR_OK : store_schema_error(db, a);
 }
 
-/* A database in memory shows what there should be. */
+/* The expected schema is made in a database in memory. */
 enum err
 store_schema_compare(struct store_db *db, uint64_t version)
 {
@@ -525,7 +525,7 @@ check_version(struct store_db *db, bool fresh, uint64_t *version)
 	return e;
 }
 
-/* A full group must fit the page cache, and its savepoints must not go through a file. */
+/* Opens the writing connection. A full group must fit the page cache, and its savepoints must not go through a file. */
 static enum err
 connect_writer(struct store_db *db, const char *path, bool fresh, uint64_t *version)
 {

@@ -28,18 +28,18 @@ struct queue {
 	struct work *head, **tail;
 };
 
-/* Who reads, in the order of asking: a mutex would let a long look through rows, a piece at a time, pass by those who wait. */
+/* Whose turn it is to read, in the order of asking: with a mutex, a thread that reads many rows in pieces would overtake those that wait. */
 struct turns {
 	pthread_mutex_t lock; /* of all below */
 	pthread_cond_t changed;
-	uint64_t next, now; /* the number of who comes next, and of whose turn it is */
+	uint64_t next, now; /* number for the next thread that asks; number whose turn it is */
 	bool taken;
-	pthread_t reader; /* while it is */
+	pthread_t reader; /* the thread that reads, while `taken` */
 };
 
 struct store {
-	struct store_db writer; /* the thread's, once it runs */
-	struct store_db reader; /* of whose turn it is */
+	struct store_db writer; /* used by the store thread alone, once it runs */
+	struct store_db reader; /* used by the thread whose turn it is */
 	struct turns turns;
 	pthread_t thread;
 	pthread_mutex_t lock; /* of all below */
@@ -53,8 +53,8 @@ struct store {
 	struct store_report report;
 	char path[PATH_MAX - 8], log_path[PATH_MAX];
 	struct stat file, log; /* as they were opened */
-	_Atomic bool has_log; /* and log is known */
-	struct store_sums *sums; /* the thread's */
+	_Atomic bool has_log; /* there is a log, and `log` is set */
+	struct store_sums *sums; /* used by the store thread alone */
 	_Atomic bool filled;
 };
 
@@ -88,7 +88,7 @@ call(struct store_db *db, store_work fn, void *arg, struct why *why)
 	return err_set(why, e, "%s", db->last.text[0] ? db->last.text : err_name(e));
 }
 
-/* ERR_OK unless the transaction itself is beyond use. */
+/* Runs one work function in a savepoint. ERR_OK unless the transaction itself cannot go on. */
 static enum err
 run_work(struct store_db *db, struct work *w, struct why *why)
 {
@@ -133,7 +133,7 @@ store_is_there(struct store *s, struct why *why)
 		  s->log_path);
 }
 
-/* After the first commit there is a log. */
+/* Remembers the database's file, and the log's path; there is a log after the first commit. */
 static enum err
 know_files(struct store *s, const char *path, struct why *why)
 {
@@ -215,7 +215,7 @@ finish_group(struct store *s, struct queue *group, enum err e, const struct why 
 	}
 }
 
-/* Waits for work and takes up to GROUP_MAX pieces; false when closing and nothing is left. */
+/* Waits for work and takes at most GROUP_MAX work functions; false when the store closes and no work is left. */
 static bool
 take_group(struct store *s, struct queue *group)
 {
@@ -261,7 +261,7 @@ start_thread(struct store *s, struct why *why)
 	sigset_t all, before;
 
 	sigfillset(&all);
-	/* It maps a file, as cut_survive says. */
+	/* SQLite maps a file (the log's index), so cut_survive must get SIGBUS here. */
 	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	int failed = pthread_create(&s->thread, NULL, run, s);

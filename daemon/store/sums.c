@@ -12,10 +12,11 @@
 #define FILL_MS 50 /* of the store's thread at a time */
 #define KEYS_MAX 3
 
-/* What names a row, and what its checksum is over. What a device or token changes with each request is not in it. */
+/* A table with checksums: the columns of the key, and the columns under the checksum. Columns that a device or token changes with each
+ * request are left out. */
 struct summed {
 	const char *table, *columns;
-	bool rowid; /* it has one, which is the shortest way to a row */
+	bool rowid; /* the table has rowids, the fastest way to a row */
 	size_t key_count;
 	const char *keys[KEYS_MAX];
 };
@@ -59,7 +60,7 @@ add(uint64_t sum, const void *data, size_t len)
 	return sum;
 }
 
-/* As bytes in one order, so that a database may move to another machine. */
+/* Adds a number as bytes in a fixed order, so that a database may move to another machine. */
 static uint64_t
 add_number(uint64_t sum, uint64_t v)
 {
@@ -151,7 +152,7 @@ store_sums_keep(struct store_db *db)
 {
 	enum err e = ERR_OK;
 
-	/* Those of the schema take the checksum of a row away that a program changes which knows of none. */
+	/* Triggers of the schema, for programs that know of no checksums, would remove the checksum of each row that is changed. */
 	int rc = sqlite3_db_config(db->sql, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
 	if (rc != SQLITE_OK)
 		return store_schema_error(db, rc);
@@ -163,7 +164,7 @@ store_sums_keep(struct store_db *db)
 /* --- filling those of an older database */
 
 struct store_sums {
-	size_t table; /* the first one that may have rows without; TABLES: none has */
+	size_t table; /* the first that may have rows without a checksum; TABLES: none has */
 	sqlite3_value *behind[KEYS_MAX]; /* the key of the last row looked at; NULL: none yet */
 };
 
@@ -219,7 +220,7 @@ bind_key(sqlite3_stmt *st, int from, const struct summed *t, sqlite3_value *cons
 	return rc;
 }
 
-/* The key of the last row of the next batch. *more: there are rows behind it. */
+/* *end: the key of the last row of the next batch. *more: there are rows behind that row. */
 static enum err
 find_end(struct store_db *db, const struct store_sums *s, sqlite3_value **end, bool *more)
 {
@@ -284,7 +285,7 @@ name_of(const struct summed *t, char out[64])
 	snprintf(out, 64, "summed.%s", t->table);
 }
 
-/* One batch, or the next table. */
+/* Fills one batch of rows, or goes on to the next table. */
 static enum err
 fill_some(struct store_db *db, struct store_sums *s)
 {

@@ -7,7 +7,7 @@
 
 _Static_assert(STORE_SPEEDS == 5, "the statement below says it too");
 
-/* One that is damaged says nothing of its device any more; the next delta says it anew. */
+/* A damaged row of `speed` is passed over: the device's next delta measures its speed anew. */
 #define COLUMNS "job, device, serial, steps, seconds, samples, up_bytes, up_seconds, at"
 
 static const struct store_field fields[] = {

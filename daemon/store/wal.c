@@ -76,18 +76,20 @@ follows(struct wal *w, const uint32_t sum[2])
 	return sum_is(w, w->frame + 16);
 }
 
-/* What is found from the first frame on that does not check. */
+/* The rest of the log from the first frame with a wrong checksum on. */
 struct rest {
-	uint64_t bad; /* its number from 1; 0: every frame checks */
-	bool commits; /* there are any */
-	bool lost; /* one stands before a frame that was written after it: it was durable */
-	bool run; /* there is one among the frames that follow each other up to here */
+	uint64_t bad; /* number of that frame, from 1; 0: every checksum is right */
+	bool commits; /* the rest has commits */
+	bool
+	    lost; /* a commit stands before a frame that was written later: the commit was durable */
+	bool
+	    run; /* there is a commit among the frames that follow each other up to the present one */
 	uint32_t stored[2],
 	    computed[2]; /* checksums of the frame before: its own word, and what it should be */
 };
 
-/* Frames of this log's salts only: what an earlier, longer log left behind it is not looked at. Nor do frames count together
- * that do not follow each other: crashes leave ends of transactions that never were committed, one behind another. */
+/* Only frames with this log's salts count, not those that an earlier, longer log left behind. Frames that do not follow each other do
+ * not count together: crashes leave ends of transactions that never were committed, one behind another. */
 static void
 see_rest(struct wal *w, struct rest *r, uint64_t number)
 {
