@@ -96,7 +96,7 @@ load_next(const char *state_dir, struct services_ca *ca, struct why *why)
 	return e ? e : keys_check_pair(state_dir, stem, ca->next_key, &ca->next, why);
 }
 
-/* Without these two files tokens of before the rotation are good no more, and nothing else. */
+/* Loads the CA before, and the current CA certified by it. Without these two files only tokens from before the rotation fail. */
 static enum err
 load_old(const char *state_dir, struct services_ca *ca, struct why *why)
 {
@@ -176,7 +176,7 @@ make_next(const char *state_dir, const struct services_ca *ca, struct why *why)
 	    .not_before = begin,
 	    .not_after = now + KEYS_CA_LIFE};
 	e = x509_issue(&root, &r, NULL, key, why);
-	/* The old one vouches for the new one no longer than it lives itself. */
+	/* The old CA certifies the new one for no longer than the old CA is valid. */
 	if (r.not_after > info.not_after)
 		r.not_after = info.not_after;
 	if (!e)
@@ -248,7 +248,7 @@ reissue(const char *state_dir, const struct services_ca *ca, struct why *why)
 	return e ? e : keys_issue(state_dir, &next, "sign", &signer, true, why);
 }
 
-/* ca-N.key becomes ca.key; the old CA's key is gone with that. */
+/* Renames ca-N.key to ca.key, which removes the old CA's key. */
 static enum err
 settle_key(const char *state_dir, uint64_t generation, struct why *why)
 {

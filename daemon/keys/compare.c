@@ -15,7 +15,7 @@ is_cert(const struct x509_cert *cert, const uint8_t hash[HASH_LEN])
 	return memcmp(found, hash, HASH_LEN) == 0;
 }
 
-/* The one before vouches for the present one: it has signed its key. */
+/* Is the hash that of the CA before, and has that CA certified the present CA's key? */
 static bool
 is_old(const struct services_ca *ca, const uint8_t hash[HASH_LEN])
 {
@@ -28,7 +28,7 @@ is_old(const struct services_ca *ca, const uint8_t hash[HASH_LEN])
 	    memcmp(cross.spki, current.spki, KEY_SPKI_LEN) == 0;
 }
 
-/* Said of the keys in the state, or of those in a file that was exported. */
+/* The words for who holds the keys: the state's keys/, or an exported file. */
 static const char *
 holds(bool exported)
 {

@@ -28,7 +28,8 @@ has_database(const char *state_dir)
 	return stat(path, &st) == 0;
 }
 
-/* "Run init" would be bad advice to who restored a backup without its keys: it makes another CA. */
+/* The error for a missing file. Beside a database it does not advise "run init", which would make another CA: a backup may have been
+ * restored without its keys. */
 static enum err
 missing(const char *state_dir, const char *name, struct why *why)
 {

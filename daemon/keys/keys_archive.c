@@ -123,7 +123,7 @@ keys_archive_pack(const char *state_dir, struct buf *out, struct why *why)
 	if (e)
 		return e;
 	keys_free_ca(ca);
-	/* All of it at once: a buffer that grows leaves copies of what it held. */
+	/* The whole buffer is allocated at once: a buffer that grows leaves copies of the keys in memory. */
 	if (buf_extend(out, KEYS_ARCHIVE_MAX, &room))
 		return err_set(why, ERR_NOMEM, "no memory");
 	buf_reset(out);
@@ -190,7 +190,7 @@ struct comparison {
 	size_t moved;
 };
 
-/* Do both have the same bytes? Of `at`, which is there, and `other`, which may be missing. */
+/* *same: have the file `at`, which exists, and `other`, which may be missing, the same bytes? */
 static enum err
 same_bytes(const char *at, const char *other, bool *same, struct why *why)
 {

@@ -25,7 +25,7 @@ is_at(const struct registry *r, size_t at, const uint8_t id[8])
 	return at < r->access_count && memcmp(r->access[at].id, id, 8) == 0;
 }
 
-/* Whose jobs are this token's: all tokens of a named owner have the same. No device id looks like it. */
+/* out: the owner of the token's jobs, the same for all tokens of a named owner. No device id is equal to it. */
 static void
 owner_of(const struct store_token *t, uint8_t out[HASH_LEN])
 {
@@ -41,7 +41,7 @@ owner_of(const struct store_token *t, uint8_t out[HASH_LEN])
 	hash_sha256(out, text, (size_t)(w.p - text));
 }
 
-/* Lock held. */
+/* Notes the name of the owner of a token. Lock held. */
 static enum err
 name_owner(struct registry *r, const uint8_t id[32], const struct store_token *t)
 {
@@ -219,7 +219,7 @@ write_uses(struct store_db *db, void *arg, struct why *why)
 	return e;
 }
 
-/* Takes what is unsaved from place *at on; false: nothing was left. */
+/* Takes a batch of unsaved uses from index *at on; false: none was left. */
 static bool
 collect(struct registry *r, size_t *at, struct uses *u)
 {

@@ -11,7 +11,7 @@
 
 #define WAITS_MS 900000 /* whoever has to wait asks again within it */
 
-/* Keys that a restored state does not know, and whose certificates say that they are a device's. */
+/* After a restore from a backup: keys that are not on record, and whose certificates name a device. */
 
 static bool
 is_vouched_for(const struct registry *r, const struct x509_info *cert)
@@ -22,7 +22,7 @@ is_vouched_for(const struct registry *r, const struct x509_info *cert)
 	return false;
 }
 
-/* May the key be newer than the backup's? Who is told no here was replaced before the backup was made. */
+/* May a key whose certificate was issued then be newer than the backup's? If not, the key was replaced before the backup was made. */
 static bool
 may_be_newer(const struct store_device *row, int64_t issued)
 {
@@ -51,7 +51,7 @@ registry_claim_note(struct registry *r, const struct x509_info *cert, struct ide
 	memcpy(who->device, id, sizeof(id));
 	memcpy(who->owner, id, sizeof(id));
 	who->problem = contested ? PROBLEM_DEVICE_SUSPENDED : PROBLEM_UNAVAILABLE;
-	/* Of a device that is contested each key is noted once. */
+	/* A key of a contested device is noted once. */
 	who->claims = !contested || !hash_equal(d->noted, cert->spki, KEY_SPKI_LEN);
 	who->issued_at = issued;
 }

@@ -80,7 +80,7 @@ registry_note_generation(struct registry *r, const uint8_t id[32], uint64_t gene
 	pthread_mutex_unlock(&r->lock);
 }
 
-/* Does a CA that counts vouch for it? */
+/* Is the certificate of a CA whose certificates are accepted? Sets who->generation. */
 static bool
 check_ca(const struct registry *r, const struct x509_info *cert, struct identity *who)
 {
@@ -93,7 +93,7 @@ check_ca(const struct registry *r, const struct x509_info *cert, struct identity
 	return r->ca_count == 0;
 }
 
-/* What stands against a key and a certificate of this device. */
+/* The problem of a certificate that leads to this device, or PROBLEM_NONE. */
 static enum problem_type
 judge(struct registry *r, struct device *d, const struct x509_info *cert, double now,
     struct identity *who, bool *first_use)

@@ -59,7 +59,7 @@ suffix(char out[64], const char *name, unsigned n)
 	snprintf(out, 64, "%.*s%s", (int)keep, name, end);
 }
 
-/* *n goes on from the last one of the same name, so that a thousand of them cost no million look-ups. */
+/* Renames a device. *n goes on from the last device of the name, so that a thousand equal names do not cost a million look-ups. */
 static enum err
 rename_one(struct store_db *db, struct store_device *d, char last[64], unsigned *n)
 {

@@ -127,7 +127,7 @@ parse_labels(struct device *d)
 	return d->labels ? ERR_OK : ERR_NOMEM;
 }
 
-/* Puts d at its place, replacing an older copy but keeping what is known of the device since the start. */
+/* Puts d in the sorted array; an older copy is replaced, but what is known of the device since the start is kept. */
 static enum err
 insert(struct registry *r, struct device *d)
 {
@@ -146,7 +146,7 @@ insert(struct registry *r, struct device *d)
 		d->claiming = old->claiming;
 		d->waits_ms = old->waits_ms;
 		memcpy(d->noted, old->noted, sizeof(d->noted));
-		/* Its row may not say so yet. */
+		/* The row that says CLAIM_USED may not be written yet. */
 		if (used && row.claim == CLAIM_NONE)
 			d->view.row.claim = CLAIM_USED;
 		d->told = old->told;
@@ -248,7 +248,7 @@ registry_follow(struct registry *r, const uint8_t id[32])
 	return e;
 }
 
-/* The next device in doubt from place *at on. */
+/* id: the next doubtful device from index *at on; false if there is none. */
 static bool
 next_doubt(struct registry *r, size_t *at, uint8_t id[32])
 {

@@ -30,7 +30,7 @@ registry_erase(struct store_device *row)
 	row->state = DEVICE_REVOKED;
 }
 
-/* The device, unless there is nothing to be noted of it. With the lock held. */
+/* The device, or NULL if it is unknown or erased, so that nothing is noted. With the lock held. */
 static struct device *
 noted(const struct registry *r, const uint8_t id[32])
 {
@@ -39,7 +39,8 @@ noted(const struct registry *r, const uint8_t id[32])
 	return d && !registry_is_erased(&d->view.row) ? d : NULL;
 }
 
-/* It was there since its last contact, unless it was silent for longer than it was given. With the lock held. */
+/* Adds the time since the last contact to heard_seconds, unless the device was silent for longer than it was told to wait. With the
+ * lock held. */
 static void
 note_there(struct device *d, double now)
 {
@@ -266,7 +267,7 @@ registry_seen_written(void *arg, enum err e, const struct why *why)
 	free(arg);
 }
 
-/* Takes what is unsaved from place *at on; false: nothing was left. */
+/* Takes a batch of unsaved rows from index *at on; false: none was left. */
 static bool
 collect(struct registry *r, size_t *at, struct batch *b)
 {

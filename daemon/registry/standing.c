@@ -9,7 +9,7 @@
 
 #define BATCH 64 /* devices under one lock */
 
-/* How a device stands to a job, in a byte: nothing is known; 1 + why it waits; GAVE_UP + why it gave up. */
+/* A device's status in a job, in a byte: UNKNOWN; 1 + the wait_reason that it was told; GAVE_UP + the abort_reason of its last task. */
 enum { UNKNOWN = 0, GAVE_UP = 64 };
 _Static_assert((int)WAIT_UNKNOWN < (int)GAVE_UP && (int)GAVE_UP + (int)ABORT_UNKNOWN < 256,
     "a byte holds them all");
@@ -149,7 +149,7 @@ make_room(struct device *d, uint32_t count)
 	return true;
 }
 
-/* Whoever gave up and is asked to try again has not changed yet. */
+/* Does `said` change the status `old`? A device that gave up stays so when it is told to wait for that, or gets a task again. */
 static bool
 is_news(uint8_t old, uint8_t said)
 {
@@ -161,7 +161,7 @@ is_news(uint8_t old, uint8_t said)
 		(!is_ready(why) || why == WAIT_REPORTED));
 }
 
-/* The device, if it may work. Lock held. */
+/* The device, or NULL if it may not work. Lock held. */
 static struct device *
 active(const struct registry *r, const uint8_t id[32])
 {
@@ -182,7 +182,7 @@ standing_tell(
 		d->told.until_ms = given + (uint64_t)REGISTRY_SEEN_SECONDS * 1000;
 		d->told.silent_ms = given + (uint64_t)REGISTRY_SILENT_SECONDS * 1000;
 	}
-	/* Another job may have the place now of one that ended meanwhile: the next ask tells. */
+	/* If a job has ended meanwhile, another may have its place: then nothing is noted until the device asks again. */
 	bool tell = d && a->closings == r->closings && make_room(d, a->count);
 	for (uint32_t i = 0; tell && i < a->count; i++)
 		if (is_news(d->told.by_place[i], a->said[i]))
@@ -244,7 +244,7 @@ standing_note_data(struct device *d, const struct offer *offer)
 {
 	struct registry_told *t = &d->told;
 	void *data = t->data, *trainers = t->trainers;
-	/* What it names is then what it evaluates: it trains nothing. */
+	/* A device with an evaluation program trains nothing, and its names are those of evaluators. */
 	t->by_program =
 	    has_name(offer->features, offer->feature_count, RECIPE_FEATURE_EVALUATE_PROGRAM);
 	const message_name *names = t->by_program ? offer->evaluators : offer->trainers;
