@@ -163,7 +163,7 @@ conn_end_exchange(struct conn *c)
 	c->chunked = false;
 }
 
-/* The connection counts no longer as one in its handshake. Idempotent. */
+/* Ends the counting of the connection as one in its handshake. Idempotent. */
 void
 conn_end_handshake(struct conn *c)
 {
@@ -182,7 +182,7 @@ conn_config(struct io *io)
 	return io->config;
 }
 
-/* With the certificate that is shown now, which stays as long as the session. */
+/* Begins TLS with the certificate in use now, which is held as long as the session. */
 static enum err
 begin_tls(struct io *io, struct conn *c, int fd)
 {
@@ -190,7 +190,7 @@ begin_tls(struct io *io, struct conn *c, int fd)
 	return tls_session_new(&c->tls, c->shown->context, fd);
 }
 
-/* Idempotent. */
+/* Ends the TLS session and releases its certificate. Idempotent. */
 static void
 end_tls(struct io *io, struct conn *c)
 {
@@ -327,7 +327,7 @@ on_ready(struct loop_source *s, uint32_t events)
 		conn_drive(c);
 }
 
-/* What conn_open took over, when no connection comes of it. */
+/* Releases what conn_open took over, when no connection could be made. */
 static void
 give_up(struct io *io, struct conn *c, int fd, enum conn_kind kind, const char *peer)
 {

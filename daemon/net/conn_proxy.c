@@ -15,7 +15,7 @@ refuse(struct conn *c, enum log_level level, const char *why)
 	return false;
 }
 
-/* The budget of handshakes, which the balancer's own address was not asked for. */
+/* Checks the budget of handshakes for the client's address, as the load balancer's own address is not limited. */
 static bool
 admit(struct conn *c)
 {
@@ -28,7 +28,7 @@ admit(struct conn *c)
 	return conn_await(c, TLS_AGAIN_IN); /* handshakes have their turns by event */
 }
 
-/* Only what belongs to the head is taken from the socket: TLS reads from there itself. */
+/* Takes only the head's bytes from the socket, because TLS reads the rest from there. */
 bool
 conn_advance_proxy(struct conn *c)
 {

@@ -220,7 +220,7 @@ conn_identify(struct conn *c)
 	hash_wipe(&token, sizeof(token));
 }
 
-/* What those can do who are refused as who they are. */
+/* The sentence that tells a refused identity what to do. */
 static const char *
 advise(enum problem_type problem)
 {
@@ -253,8 +253,8 @@ advise(enum problem_type problem)
 	return "this identity may not do that";
 }
 
-/* A word that is not known may be one that is misspelt, and the answer would be another one than was meant. Devices of any version are
- * not asked what they mean by theirs. */
+/* Refuses an unknown name in the query: it may be misspelt, and the answer would not be what the client meant. Queries of devices are not
+ * checked, since devices may be of any version. */
 static enum problem_type
 check_query(const struct conn *c, struct why *why, const char **detail)
 {
@@ -279,7 +279,7 @@ find_route(struct conn *c, struct why *why, const char **detail)
 	bool path_known = false;
 
 	x->route = c->io->find(x->request.method, x->request.path, x->param, &path_known);
-	/* Once a request: what was decided about it is what it gets then. */
+	/* A claim is decided once per request; routed again, the request goes to its own route. */
 	if (x->who.claims && x->route && x->retry_after_s == 0 && !c->claimed) {
 		c->claimed = true;
 		x->route = c->io->find(VERB_POST, ROUTE_CLAIM, x->param, &path_known);
@@ -302,7 +302,7 @@ find_route(struct conn *c, struct why *why, const char **detail)
 	return problem ? problem : check_body(c, detail);
 }
 
-/* A device that only tries out its new certificate may lose it again; others do not try. */
+/* Notes the CA generation of the certificate, unless a device only tries out a new certificate, which it may lose again. */
 static void
 note_generation(const struct conn *c)
 {
@@ -312,7 +312,7 @@ note_generation(const struct conn *c)
 		registry_note_generation(c->io->services->registry, who->device, who->generation);
 }
 
-/* By whom it comes from and what it asks for. False: the connection is closed. */
+/* Routes a request by identity, method and path. False: the connection is closed. */
 static bool
 route_request(struct conn *c)
 {
@@ -377,7 +377,7 @@ conn_start_request(struct conn *c, size_t head_len)
 	return route_request(c);
 }
 
-/* Who asks has become another in the registry meanwhile. */
+/* Routes the request once more, because the registry now knows the client as another identity. */
 static bool
 route_again(struct conn *c)
 {

@@ -5,7 +5,7 @@
 #include "conn_inside.h"
 #include "tally.h"
 
-/* Of a body that was read and parsed, or of an answer that was printed, and rows that were looked at for it: one request more. */
+/* Bytes of a body that was parsed or an answer that was printed, and rows that were looked at: so many are charged as one request. */
 #define ONE_MORE_BYTES 8192
 #define ONE_MORE_ROWS 16
 #define REFUSAL_COSTS 10 /* requests: each made us parse, look up and often verify for nothing */
@@ -96,7 +96,7 @@ conn_leave_tally(struct conn *c)
 	c->counted = false;
 }
 
-/* Counts the connection as one of its identity. A connection may carry several, one after the other, with tokens. */
+/* Counts the connection as one of its identity. With tokens a connection may have several identities, one after the other. */
 static bool
 enter_tally(struct conn *c)
 {
@@ -160,7 +160,7 @@ conn_count_body(struct conn *c)
 		count_more(c, body / ONE_MORE_BYTES + (refused ? REFUSAL_COSTS - 1 : 0));
 }
 
-/* What is shown was looked at, too: the dearer of the two counts. */
+/* Rows that are shown were looked at, too, so only the larger of the two charges is taken. */
 void
 conn_count_answer(struct conn *c, size_t bytes)
 {
@@ -183,7 +183,7 @@ conn_may_shake(const struct conn *c)
 bool
 conn_may_ask(const struct conn *c)
 {
-	/* With a certificate it is about to leave for the rooms behind. */
+	/* A connection with a certificate is about to move to an I/O thread. */
 	return !c->io->pace || !c->unauthenticated || c->has_cert || c->io->line.in_turn;
 }
 

@@ -44,7 +44,7 @@ level_of(const struct exchange *x)
 									   : LOG_LEVEL_DEBUG;
 }
 
-/* Of who is known, but for administrators, lines of a day are bounded; what is for the search for faults is not. */
+/* May the response be logged? The log lines of an identity in a day are bounded, but not those of administrators or of level debug. */
 static bool
 may_log(const struct conn *c, enum log_level level, size_t text)
 {
@@ -116,7 +116,7 @@ count_response(const struct conn *c)
 		conn_count(&c->io->counts.responses[hundreds - 2], 1);
 }
 
-/* The body goes over into the output; of a list only its first piece, if it is a longer one. */
+/* Moves the body to the output; of a list that goes on, its first piece, as a chunk. */
 static enum err
 put_body(struct conn *c)
 {
@@ -143,8 +143,8 @@ refuse_to_hold(struct conn *c)
 	    "this identity has too many answers to read on its other connections");
 }
 
-/* Puts the response's head and body into the output; the file, if any, follows from its map. What has changed something is
- * answered in any case. */
+/* Puts the response's head and body into the output; the file, if any, follows from its map. The answer to a request that has changed
+ * something is sent in any case. */
 void
 conn_respond(struct conn *c)
 {
@@ -181,7 +181,7 @@ conn_respond(struct conn *c)
 	conn_change_state(c, CONN_WRITE);
 }
 
-/* The answer has begun: what cannot go on is cut off. */
+/* Sends the list's next piece. The answer has begun, so after an error the connection is closed. */
 void
 conn_respond_on(struct conn *c)
 {

@@ -14,7 +14,7 @@
 
 #define BACKLOG 1024
 
-/* All of both families is one IPv6 socket, unless this host has no IPv6. */
+/* Makes the socket for an address. All addresses of IPv4 and IPv6 are one IPv6 socket, unless this host has no IPv6. */
 static enum err
 resolve(const struct config_listen *at, uint16_t port, struct addrinfo **ai, int *fd)
 {
@@ -45,8 +45,8 @@ set(int fd, int level, int option, int value)
 	setsockopt(fd, level, option, &value, sizeof(value));
 }
 
-/* The first has its port alone when it binds, so that it fails beside any other program; then it lets the others of this process
- * in. Two coordinators of one user would share a port without a word otherwise. */
+/* The first socket of a port binds without SO_REUSEPORT, so that it fails if another program has the port, and then allows the other
+ * sockets of this process. Otherwise two coordinators of one user would share a port without an error. */
 static enum err
 take_port(int fd, const struct addrinfo *ai, enum listen_place place)
 {

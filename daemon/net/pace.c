@@ -58,7 +58,7 @@ earn(struct pace_account *a, uint64_t ns)
 		a->saved_ns = PACE_BURST_NS;
 }
 
-/* To each half of the share of the time that has passed. */
+/* Adds to each account half of the share of the time that has passed. */
 static void
 earn_both(struct pace *p, uint32_t percent)
 {
@@ -70,7 +70,7 @@ earn_both(struct pace *p, uint32_t percent)
 	earn(&p->requests, half);
 }
 
-/* Time until nothing is owed. */
+/* Time until the account owes nothing. */
 static uint64_t
 debt_ns(const struct pace_account *a, uint32_t percent)
 {

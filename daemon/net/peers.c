@@ -3,7 +3,7 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-/* What is no address shares one key. */
+/* key: the address, of IPv6 the first 64 bits; all texts that are no address share one key. */
 static void
 key_of(uint8_t key[TALLY_KEY], const char *address)
 {

@@ -34,11 +34,12 @@ struct listener {
 	struct server *server;
 	struct thread *thread;
 	enum conn_kind kind;
-	bool resting; /* no descriptor was left for a connection; the thread's own */
+	bool
+	    resting; /* no descriptor was left for a connection; used by the listener's thread alone */
 };
 
-/* The first half of the threads serves who has shown a certificate, the admin socket and the probes. The other half are the
- * doors: they accept, shake hands and serve strangers, with a share of the processor (pace.h). */
+/* The first half are I/O threads, for peers that have shown a certificate, the admin socket and the probes. The other half are handshake
+ * threads (`door`): they accept, do handshakes and serve unauthenticated peers, with a share of the processor (pace.h). */
 struct thread {
 	struct io io;
 	struct server *server;
@@ -145,8 +146,8 @@ on_evict(struct loop_post *p)
 	(void)conn_evict(&t->io, false);
 }
 
-/* Closes somebody of this thread who has shown no identity; without one, has the other threads do so for those who come
- * next. */
+/* Closes an unauthenticated connection of this thread. False: there is none, and the other threads are asked to close one, for the next
+ * connections. */
 static bool
 make_room(struct io *io, bool handshake)
 {
@@ -161,7 +162,8 @@ make_room(struct io *io, bool handshake)
 	return false;
 }
 
-/* True for a handshake: it is counted, and conn_open ends it. Of several doors that look at one moment each counts those before. */
+/* May a new connection be opened? If its handshake is counted, conn_open ends the counting. before: connections that other threads are
+ * letting in at the same moment. */
 static bool
 is_admitted(struct thread *self, enum conn_kind kind, const char *peer, uint64_t before)
 {
@@ -179,7 +181,7 @@ is_admitted(struct thread *self, enum conn_kind kind, const char *peer, uint64_t
 	return kind != CONN_OVER_TLS || conn_admit(&self->io, peer);
 }
 
-/* Its place is taken until conn_open has counted it. */
+/* May a new connection be opened? Then it is counted in `coming` until conn_open has counted it. */
 static bool
 admit(struct thread *self, enum conn_kind kind, const char *peer)
 {
@@ -191,7 +193,7 @@ admit(struct thread *self, enum conn_kind kind, const char *peer)
 	return false;
 }
 
-/* Is it a balancer, which says who it speaks for? */
+/* Is the peer a load balancer, which sends a PROXY head? */
 static bool
 is_proxy(const struct config *c, const char *peer)
 {
@@ -225,7 +227,7 @@ hand_over(struct listener *l, int fd, enum conn_kind kind, const char *peer)
 	loop_post(to->io.loop, &in->post);
 }
 
-/* Nothing can be accepted. The listener would be ready again at once, so it rests until the next tick. */
+/* Stops a listener until the next tick, because accept fails, and epoll would report the listener again at once. */
 static void
 rest(struct listener *l, int number)
 {
@@ -283,7 +285,7 @@ remember_socket(struct server *s, const char *path)
 	s->socket_ino = st.st_ino;
 }
 
-/* The configuration may name another path by now, and another coordinator may have bound this one. */
+/* Removes the admin socket that was bound, unless another coordinator has bound that path since; the configuration may name another. */
 static void
 remove_socket(struct server *s)
 {
@@ -326,7 +328,7 @@ server_try(const struct config *c, struct why *why)
 	return e;
 }
 
-/* One SO_REUSEPORT socket per door and address. */
+/* Opens one SO_REUSEPORT socket per handshake thread and address. */
 static enum err
 open_listeners(struct server *s, struct why *why)
 {

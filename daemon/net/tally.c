@@ -11,8 +11,8 @@
 #define PART_MS (TALLY_WINDOW_MS / PARTS)
 
 struct entry {
-	struct entry *chain; /* of its bucket */
-	struct entry *older, *newer; /* of the idle ones, while in_hand is 0 */
+	struct entry *chain; /* the next entry of the bucket */
+	struct entry *older, *newer; /* in the list of idle entries, while in_hand is 0 */
 	uint8_t key[TALLY_KEY];
 	uint32_t in_hand;
 	uint64_t held; /* bytes */
@@ -23,7 +23,7 @@ struct entry {
 struct tally {
 	pthread_mutex_t lock;
 	uint64_t seed[2]; /* so that nobody can choose keys for one bucket */
-	uint32_t in_hand, busy; /* over all keys; keys that have some */
+	uint32_t in_hand, busy; /* things in hand over all keys; keys with something in hand */
 	uint32_t count;
 	struct entry *oldest,
 	    *newest; /* idle ones, in the order in which something last happened */
@@ -104,7 +104,7 @@ list(struct tally *t, struct entry *e)
 	t->newest = e;
 }
 
-/* An idle one, in the list. */
+/* Removes an idle entry. */
 static void
 forget(struct tally *t, struct entry *e)
 {
@@ -118,7 +118,7 @@ forget(struct tally *t, struct entry *e)
 	t->count--;
 }
 
-/* Finds the key or adds it, idle. NULL without memory, or when all in a full table have something in hand. */
+/* Finds the key's entry, or adds an idle one. NULL without memory, or if the table is full of keys with something in hand. */
 static struct entry *
 find_or_add(struct tally *t, const uint8_t key[TALLY_KEY])
 {
