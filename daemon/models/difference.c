@@ -55,7 +55,7 @@ models_difference_put(struct models *m, struct difference *d, const void *payloa
 	return e;
 }
 
-/* The first bytes of a file of `bytes` bytes. */
+/* Checks the head of a file of `bytes` bytes, which must lead to the model `to`. */
 static enum err
 check_head(const uint8_t head[DIFFERENCE_HEAD], uint64_t bytes, const uint8_t to[32],
     struct difference *out, struct why *why)
@@ -71,7 +71,7 @@ check_head(const uint8_t head[DIFFERENCE_HEAD], uint64_t bytes, const uint8_t to
 	return ERR_OK;
 }
 
-/* Head and length of an open file. */
+/* Reads and checks head and length of an open file. */
 static enum err
 read_head(int fd, const uint8_t to[32], struct difference *out, struct why *why)
 {
@@ -150,7 +150,7 @@ read_step(struct models *m, const uint8_t to[32], uint8_t *at, uint64_t room, ui
 	return e ? e : check_payload(m, &d, at + DIFFERENCE_HEAD, &stamp, why);
 }
 
-/* The way back from `to`: ids[0] is `to`, ids[i] what difference i - 1 comes from; *bytes of all. */
+/* The way back from `to` to `from`: ids[0] is `to`, ids[i] the model that difference i - 1 begins with; *bytes: all *count differences. */
 static enum err
 find_way(struct models *m, const uint8_t to[32], const uint8_t from[32], uint8_t (*ids)[32],
     size_t *count, uint64_t *bytes)
@@ -185,7 +185,7 @@ find_way(struct models *m, const uint8_t to[32], const uint8_t from[32], uint8_t
 	return ERR_NOTFOUND;
 }
 
-/* Counts the bytes of a map before they are there. Who finds no room fetches the model whole, from its file. */
+/* Counts the bytes of a map before they are allocated. If there is no room, the device fetches the whole model from its file. */
 static bool
 take_room(struct models *m, struct models_map *map)
 {
@@ -199,7 +199,7 @@ take_room(struct models *m, struct models_map *map)
 	return true;
 }
 
-/* Several are put together in memory: they lie in as many files. */
+/* Concatenates several differences, which are as many files, in memory. */
 static enum err
 read_way(
     struct models *m, uint8_t (*ids)[32], size_t count, struct models_map *map, struct why *why)
@@ -219,7 +219,7 @@ read_way(
 	return e;
 }
 
-/* The usual case is one file. */
+/* Maps one difference, the usual case. */
 static enum err
 map_step(struct models *m, struct models_map *map, struct why *why)
 {

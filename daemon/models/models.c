@@ -120,8 +120,8 @@ models_unread(const char *path, struct why *why)
 	return err_set(why, ERR_IO, "%s cannot be read whole: its disk fails, or it was cut", path);
 }
 
-/* The bytes of a file are not trusted unless this process has hashed them and nobody has written to it since: it may be cut or
- * flipped. */
+/* Checks the bytes of a mapped model, unless this process has hashed the file and nobody has written to it since: a file may be cut, or
+ * bits may flip. */
 static enum err
 check_bytes(struct models *m, struct models_map *map, const uint8_t id[32], const char *path,
     struct why *why)
@@ -163,7 +163,7 @@ models_unmap(struct models_map *map)
 	free(map);
 }
 
-/* All of it now, and not as it is touched by whoever must not wait: but piece by piece, as a disk may take long. */
+/* Reads the whole map now, so that no thread that must not wait has to; piece by piece, so that `stop` can end it on a slow disk. */
 static enum err
 read_ahead(const struct models_map *map, struct stop *stop, struct why *why)
 {
@@ -229,7 +229,7 @@ map_model(struct models *m, const uint8_t id[32], struct models_map **out, struc
 	return ERR_OK;
 }
 
-/* Lock held. One whose file has changed, or that could not be read, is left to those who have it. */
+/* models_find_map with the lock held. A map whose file has changed, or that could not be read, is left to those who hold it. */
 static struct models_map *
 find_map(struct models *m, const uint8_t id[32], const uint8_t from[32], const struct stamp *now)
 {
@@ -352,7 +352,7 @@ models_adopt(struct models *m, int fd, const char *temp, const uint8_t id[32], s
 	return e;
 }
 
-/* Two pieces, one of which may be empty. */
+/* Writes a file of two pieces, of which one may be empty. */
 static enum err
 put_pieces(struct models *m, const void *const piece[2], const uint64_t len[2],
     enum models_kind kind, uint8_t id[32], struct why *why)
@@ -419,7 +419,7 @@ models_state_put(
 	return put_pieces(m, piece, len, MODELS_KIND_STATE, hash, why);
 }
 
-/* Read and hashed piece by piece. */
+/* Reads and hashes a file piece by piece. */
 static enum err
 read_hashed(int fd, void *to, uint64_t len, uint8_t hash[HASH_LEN], struct stop *stop)
 {

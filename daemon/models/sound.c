@@ -1,4 +1,4 @@
-/* What was hashed of which file, so that it is hashed again only when something has written to it. */
+/* The result of the last hash of each file, so that a file is hashed again only when something has written to it. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +16,10 @@ struct judged {
 	char suffix[8];
 	enum models_verdict verdict;
 	struct stamp stamp;
-	uint64_t doubted_ms; /* when somebody's doubt last made us hash it; 0: never */
+	uint64_t doubted_ms; /* when models_doubt last had the file hashed; 0: never */
 };
 
-/* Lock held. NULL: there is none. */
+/* The entry of a file, or NULL. Lock held. */
 static struct judged *
 find(const struct models *m, const uint8_t id[32], const char *suffix)
 {
@@ -30,7 +30,7 @@ find(const struct models *m, const uint8_t id[32], const char *suffix)
 	return NULL;
 }
 
-/* Lock held. NULL: no memory, and it is checked again, which is no harm. */
+/* The entry of a file, made if there is none. NULL without memory: then the file is only hashed again. Lock held. */
 static struct judged *
 find_or_make(struct models *m, const uint8_t id[32], const char *suffix)
 {
@@ -100,7 +100,7 @@ models_sound_free(struct models *m)
 	free(m->judged);
 }
 
-/* Whoever writes to it meanwhile is found at the next look: what is noted is the stamp of before. */
+/* Hashes a file. The stamp from before is noted, so that a write during the hashing is found at the next look. */
 static enum err
 hash_now(struct models *m, const char *path, const uint8_t id[32], const char *suffix,
     const struct stamp *before, struct why *why)
@@ -140,7 +140,7 @@ models_check(struct models *m, const uint8_t id[32], const char *suffix, struct 
 	}
 }
 
-/* Has nobody's word made us hash it lately? Then this one does. */
+/* Was the model not hashed because of a doubt within DOUBT_MS? Then the present doubt has it hashed. */
 static bool
 is_due(struct models *m, const uint8_t id[32])
 {
@@ -155,7 +155,7 @@ is_due(struct models *m, const uint8_t id[32])
 	return due;
 }
 
-/* What was known stays so until the hash says otherwise: else everybody who asks for the model meanwhile would hash it, too. */
+/* The last verdict stays until the hash is done: else each request for the model meanwhile would hash it, too. */
 enum err
 models_doubt(struct models *m, const uint8_t id[32], struct why *why)
 {

@@ -4,7 +4,7 @@
 #include "hash.h"
 #include "models_inside.h"
 
-/* What somebody may have cut or flipped since it was last hashed. */
+/* Maps a state's file and hashes it, unless this process has and nobody has written to the file since. */
 static enum err
 map_bytes(struct models *m, struct models_map *map, const char *path, struct why *why)
 {

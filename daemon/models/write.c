@@ -16,7 +16,7 @@
 struct models_file {
 	struct models *m;
 	int fd;
-	char path[PATH_MAX]; /* of the temporary file; "": it has another name now */
+	char path[PATH_MAX]; /* of the temporary file; "": it was renamed */
 	struct hash *hash;
 	uint64_t at, synced;
 };
