@@ -34,8 +34,8 @@ struct listener {
 	struct server *server;
 	struct thread *thread;
 	enum conn_kind kind;
-	bool
-	    resting; /* no descriptor was left for a connection; used by the listener's thread alone */
+	/* No descriptor was left for a connection; used by the listener's thread alone. */
+	bool resting;
 };
 
 /* The first half are I/O threads, for peers that have shown a certificate, the admin socket and the probes. The other half are handshake
@@ -146,8 +146,7 @@ on_evict(struct loop_post *p)
 	(void)conn_evict(&t->io, false);
 }
 
-/* Closes an unauthenticated connection of this thread. False: there is none, and the other threads are asked to close one, for the next
- * connections. */
+/* Closes an unauthenticated connection of this thread. False: there is none, and the other threads are asked to close one for next time. */
 static bool
 make_room(struct io *io, bool handshake)
 {
@@ -162,8 +161,7 @@ make_room(struct io *io, bool handshake)
 	return false;
 }
 
-/* May a new connection be opened? If its handshake is counted, conn_open ends the counting. before: connections that other threads are
- * letting in at the same moment. */
+/* May a new connection be opened? Its handshake is then counted (conn_admit). before: connections that others let in at this moment. */
 static bool
 is_admitted(struct thread *self, enum conn_kind kind, const char *peer, uint64_t before)
 {

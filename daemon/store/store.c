@@ -28,7 +28,7 @@ struct queue {
 	struct work *head, **tail;
 };
 
-/* Whose turn it is to read, in the order of asking: with a mutex, a thread that reads many rows in pieces would overtake those that wait. */
+/* Whose turn it is to read, in the order of asking: with a mutex, a thread that reads many rows in pieces could overtake those waiting. */
 struct turns {
 	pthread_mutex_t lock; /* of all below */
 	pthread_cond_t changed;
