@@ -21,7 +21,7 @@
 struct item {
 	uint8_t task[16];
 	uint64_t bytes;
-	int64_t at; /* nanoseconds; in the order in which they came here */
+	int64_t at; /* the file's date, nanoseconds; ascending in the order in which deltas came */
 };
 
 struct archive {
@@ -31,7 +31,7 @@ struct archive {
 	struct item *items; /* [first, end), oldest first */
 	size_t first, end, room;
 	uint64_t bytes;
-	uint64_t dropped, dropped_bytes; /* since the log spoke of it */
+	uint64_t dropped, dropped_bytes; /* deltas removed since that was last logged */
 };
 
 static void
@@ -49,7 +49,7 @@ time_of(const struct stat *st)
 	return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
 }
 
-/* Lock held, but at the start. */
+/* Adds an item for a file. Lock held, except at the start. */
 static enum err
 add_item(struct archive *k, const uint8_t task[16], const struct stat *st)
 {
@@ -138,7 +138,7 @@ archive_close(struct archive *k)
 
 /* --- at work */
 
-/* Until there is room for so many bytes more. Lock held. */
+/* Removes the oldest deltas until there is room for so many bytes more. Lock held. */
 static void
 drop_oldest(struct archive *k, uint64_t limit, uint64_t more)
 {
@@ -154,8 +154,8 @@ drop_oldest(struct archive *k, uint64_t limit, uint64_t more)
 	}
 }
 
-/* The clock may have gone back or far ahead meanwhile: a file says that it is newer than the one before it, or a start would take it
- * for older. If that cannot be written, so it does. Lock held. */
+/* If the file's date is not after that of the file before, as the clock was changed, sets it so: otherwise the next start would take the
+ * file for older, as it does if the date cannot be set. Lock held. */
 static void
 keep_order(const struct archive *k, const char *path, struct stat *st)
 {
@@ -220,7 +220,7 @@ archive_read(struct archive *k, const uint8_t task[16], struct delta_file *file,
 	return delta_file_open(file, path, O_RDONLY, spool_key(k->spool), why);
 }
 
-/* Item and file; the item also if its file has gone. Lock held. */
+/* Removes item i and its file; the item also if the file is missing. Lock held. */
 static enum err
 remove_at(struct archive *k, size_t i)
 {
@@ -238,7 +238,7 @@ remove_at(struct archive *k, size_t i)
 	return e;
 }
 
-/* k->end if it is not there. Lock held. */
+/* The index of the task's item; k->end if there is none. Lock held. */
 static size_t
 place_of(const struct archive *k, const uint8_t task[16])
 {

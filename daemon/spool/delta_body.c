@@ -74,7 +74,7 @@ end_chunk(struct delta_body *b)
 	return PROBLEM_NONE;
 }
 
-/* Bytes of the payload that all lie in one chunk. */
+/* Takes bytes of the payload that all lie in one chunk. */
 static enum problem_type
 take_piece(struct delta_body *b, const uint8_t *p, size_t len)
 {

@@ -27,7 +27,7 @@ delta_file_key(struct delta_key *out, const uint8_t secret[32])
 	memcpy(out->id, name, sizeof(out->id));
 }
 
-/* With a key nobody without it can swap a head; without one the tag only tells a torn head from a whole one. */
+/* The tag of a head: with a key, nobody without the key can replace the head; without a key, the tag only shows that the head is whole. */
 static void
 make_tag(uint8_t out[HASH_LEN], const uint8_t *head, const struct delta_key *key)
 {
@@ -196,7 +196,7 @@ read_leaves(const struct delta_file *f, const struct proof *p, struct why *why)
 	    : err_set(why, ERR_CORRUPT, "its leaves do not make the signed root");
 }
 
-/* Its leaves, against the manifest's root. proof_end in any case. */
+/* Reads the file's leaves and checks them against the manifest's root. The caller calls proof_end in any case. */
 static enum err
 proof_begin(struct proof *p, const struct delta_file *f, struct why *why)
 {
@@ -216,7 +216,7 @@ proof_begin(struct proof *p, const struct delta_file *f, struct why *why)
 				     : err_set(why, ERR_NOMEM, "no memory");
 }
 
-/* Reads chunk i, of *len bytes, against its leaf. */
+/* Reads chunk i, of *len bytes, and checks it against its leaf. */
 static enum err
 read_chunk(
     const struct delta_file *f, const struct proof *p, uint64_t i, size_t *len, struct why *why)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-/* As much of the file as is good; what cannot be read is as bad as what does not match. *cut: there is more. */
+/* Checks the file up to the first bytes that are bad or cannot be read. *cut: there are bytes behind the last good ones. */
 static enum err
 hash_again(
     struct spool *s, struct spool_part *part, struct delta_body *body, bool *cut, struct why *why)

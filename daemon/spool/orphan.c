@@ -26,7 +26,7 @@ spool_orphan_note(struct spool *s, const struct manifest *m)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* True: it is no orphan any more. On the store thread, where no delta is being accepted meanwhile. */
+/* Removes an orphan that has no row. True: it is settled. On the store thread, so that no delta is accepted meanwhile. */
 static bool
 settle(struct spool *s, struct store_db *db, const struct orphan *o)
 {

@@ -31,7 +31,7 @@ spool_slot_add(struct spool *s, const struct manifest *m, uint64_t bytes)
 	return slot;
 }
 
-/* Is this a name of ours? Another program's files are left alone: the folder may be shared. */
+/* Is this the name of a part or a delta? Other programs' files are left alone: the folder may be shared. */
 static bool
 our_name(const char *name, uint8_t task[16], bool *part)
 {
@@ -42,7 +42,7 @@ our_name(const char *name, uint8_t task[16], bool *part)
 	return (*part || delta) && hex_decode(task, 16, name, 32);
 }
 
-/* A copy that a crash left; nothing knows of it. */
+/* Is this the name of a copy (reseal.h) that a crash left? Nothing refers to such a file. */
 static bool
 is_copy(const char *name)
 {
@@ -58,10 +58,10 @@ struct recovery {
 	spool_judge *judge;
 	void *ctx;
 	bool act; /* the second pass */
-	uint64_t lost; /* found in the first */
+	uint64_t lost; /* files judged SPOOL_LOST in the first pass */
 };
 
-/* A part must name the task that its name does: nobody could go on with it. */
+/* Judges a file. A part whose head names another task than its name is removed: no device could resume it. */
 static enum spool_fate
 judge(const struct recovery *r, const uint8_t task[16], bool part, const struct manifest *m)
 {

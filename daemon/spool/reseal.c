@@ -17,7 +17,7 @@ part_path(const struct spool *s, const struct spool_part *part, const char *suff
 	snprintf(out, PATH_ROOM, "%s/%s%s", s->dir, hex, suffix);
 }
 
-/* An empty file of its own name in *path: the part stays as it is until the copy is whole. */
+/* Makes an empty file for the copy, with a name of its own in path: the part stays as it is until the copy is whole. */
 static enum err
 create(struct spool *s, struct spool_part *part, struct delta_file *fresh, char path[PATH_ROOM],
     struct why *why)
@@ -56,7 +56,7 @@ copy(const struct spool_part *part, struct delta_file *fresh, uint64_t bytes, st
 	return e ? err_set(why, e, "a part cannot be copied: %s", err_name(e)) : ERR_OK;
 }
 
-/* *fresh becomes the part's file, and what was that is in *fresh. Lock held. */
+/* Makes *fresh the part's file; *fresh is the old file then. Lock held. */
 static enum err
 replace(struct spool *s, struct spool_part *part, struct delta_file *fresh, const char *from,
     struct why *why)

@@ -115,7 +115,7 @@ find_slot(struct spool *s, const uint8_t task[16])
 	return slot;
 }
 
-/* Forgets a slot; its file has gone or has another name. */
+/* Frees a slot whose file was removed or renamed. */
 static void
 free_slot(struct spool *s, struct spool_slot *slot)
 {

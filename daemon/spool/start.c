@@ -45,7 +45,7 @@ place_link(const char *link, const char *path, struct why *why)
 	return symlink(path, link) == 0 ? ERR_OK : err_errno(why, "link %s", link);
 }
 
-/* Raw, or in hex with or without a line's end. */
+/* Reads a secret: 32 raw bytes, or hex digits with or without a line end. */
 static bool
 read_secret(uint8_t secret[32], const char *text, size_t len)
 {
@@ -118,17 +118,17 @@ struct accepted {
 	uint8_t task[16], job[16], device[32];
 	uint8_t manifest[MANIFEST_LEN];
 	uint64_t round;
-	enum err e; /* of its file */
+	enum err e; /* ERR_OK: the delta's file is good */
 	struct why why;
 };
 
 struct open_round {
 	uint8_t job[16];
 	uint64_t round;
-	bool live; /* its job is neither done nor stopped */
+	bool live; /* the delta's job is neither done nor stopped */
 };
 
-/* Sorted by task. */
+/* A list of deltas, sorted by task. */
 struct list {
 	struct accepted *deltas;
 	size_t count, room;
@@ -137,8 +137,9 @@ struct list {
 struct kept {
 	struct services *s;
 	struct store_db *db;
-	struct list open, over; /* of open rounds; of those that just ended, if deltas are kept */
-	struct open_round *rounds; /* the open ones */
+	/* Deltas of open rounds; of rounds just ended, if deltas are kept. */
+	struct list open, over;
+	struct open_round *rounds; /* the open rounds */
 	size_t round_count, round_room;
 };
 
@@ -219,7 +220,7 @@ has(const struct list *l, const uint8_t task[16])
 
 struct question {
 	const struct open_round *of;
-	uint32_t oldest; /* rounds that its deltas may be old */
+	uint32_t oldest; /* how many rounds old deltas may be */
 };
 
 static enum err
@@ -240,7 +241,7 @@ ask_oldest(struct store_db *db, void *arg, struct why *why)
 	return ERR_OK;
 }
 
-/* Might the open round have taken it? Its job's document is read for deltas of other rounds only. */
+/* Might the open round have taken a delta of `round`? The job's document is read only for deltas of other rounds. */
 static bool
 takes(const struct kept *k, const struct open_round *o, uint64_t round)
 {
@@ -260,8 +261,8 @@ find_round(const struct kept *k, const struct manifest *m)
 	return NULL;
 }
 
-/* A part is of no more use once its round is over; until then its device may go on with it. A delta without a row may be one that a
- * crash left before its commit, if its round is open; one of a round that is over has a row, or belongs to another database. */
+/* A part is removed once its round has ended; until then its device may resume it. A delta without a row, if its round is open, may have
+ * been left by a crash before the commit; if its round has ended, it has a row, or belongs to another database. */
 static enum spool_fate
 judge(void *ctx, const uint8_t task[16], bool part, const struct manifest *m)
 {
@@ -341,7 +342,7 @@ drop_rows(struct store_db *db, void *arg, struct why *why)
 	return e;
 }
 
-/* Every device of a spool in memory still has its delta. */
+/* Deletes the rows of lost deltas of a spool in memory: every device still has its delta. */
 static enum err
 drop_lost(struct kept *k, struct why *why)
 {
@@ -361,7 +362,7 @@ drop_lost(struct kept *k, struct why *why)
 	return e;
 }
 
-/* A delta that cannot be used sets its job aside, not the whole coordinator. */
+/* Condemns damaged deltas: a delta that cannot be used stops its job, not the whole coordinator. */
 static enum err
 condemn_bad(struct kept *k, struct why *why)
 {
@@ -391,7 +392,7 @@ check_all(struct kept *k, struct why *why)
 	return memory ? drop_lost(k, why) : condemn_bad(k, why);
 }
 
-/* A coordinator that died between a round's commit and its cleaning up left the deltas in the spool. */
+/* Moves deltas of ended rounds to the archive: a coordinator that died between a round's commit and its cleaning up left them. */
 static enum err
 keep_over(struct kept *k, struct why *why)
 {

@@ -65,7 +65,7 @@ spool_verified_free(struct spool_verified *t)
 	free(t);
 }
 
-/* Where the pointer to the entry is, or would be. */
+/* The pointer to the task's entry, or the place where that pointer would be. */
 static struct known **
 find(struct spool_verified *t, const uint8_t task[16])
 {
