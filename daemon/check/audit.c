@@ -18,7 +18,7 @@ struct walk {
 	const struct json *hashes; /* the details that the present entry commits to */
 };
 
-/* What is wrong with an entry; NULL if nothing. */
+/* Returns what is wrong with an entry; NULL if nothing is. */
 static const char *
 entry_fault(const struct walk *w, const struct store_audit *a, struct record *r)
 {
@@ -41,7 +41,7 @@ entry_fault(const struct walk *w, const struct store_audit *a, struct record *r)
 	return NULL;
 }
 
-/* Erased details are gone by right; those that are there must be what was committed to. */
+/* Checks a detail against the hash in its entry. A missing detail is no fault, as details may be erased. */
 static enum err
 see_detail(void *ctx, const struct store_detail *d)
 {

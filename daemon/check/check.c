@@ -192,7 +192,7 @@ check_each_file(struct check *c, const char *folder,
 	closedir(d);
 }
 
-/* A stopped directory stays stopped while it is examined. */
+/* Takes the directory's lock, so that no coordinator starts on it meanwhile; sets c->running if one runs. */
 static enum err
 take_lock(struct check *c, struct why *why)
 {

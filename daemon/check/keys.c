@@ -19,12 +19,13 @@
 
 struct pair {
 	const char *stem;
-	struct key *key; /* NULL if it cannot be used */
+	struct key *key; /* NULL if the key cannot be used */
 	struct x509_cert cert;
 	bool has_cert;
 };
 
-/* A key that others may read is refused by key_load and by the coordinator: that comes first. */
+/* Reports a key that others may use, and with repair changes its mode, before it is loaded: key_load and the coordinator refuse such a
+ * key. */
 static void
 narrow(struct check *c, const char *name)
 {
@@ -122,7 +123,7 @@ judge_pair(struct check *c, struct pair *p, const struct services_ca *ca)
 		check_found(c, CHECK_KEY_MIXED, name, false, "it is not from this CA");
 }
 
-/* The CA and, while it is replaced, the next one. NULL if it cannot be used. */
+/* Loads and checks the CA and, during a replacement, the next CA. NULL if the CA cannot be used. */
 static struct services_ca *
 judge_ca(struct check *c)
 {

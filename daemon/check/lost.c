@@ -12,7 +12,7 @@
 
 #define NAME_ROOM 320
 
-/* Whose it is, if its head can be read. */
+/* out: the job and the device of a lost file, if its head can be read. */
 static void
 describe(const struct check *c, const char *path, char *out, size_t room)
 {
@@ -39,7 +39,7 @@ is_due(const struct check *c, const struct stat *st)
 	return c->delete_lost && clock_wall() - (double)st->st_mtime >= (double)c->older_s;
 }
 
-/* May an age be told by this clock? What is asked for whatever its age is has none. */
+/* May ages be judged by this clock? With older_s 0 files are removed whatever their age, and the clock does not matter. */
 static bool
 is_believed(struct check *c)
 {

@@ -16,7 +16,7 @@
 #define NAME_MAX_HERE 128
 static const uint8_t none[32];
 
-/* Does anything need this model: an open round as its base, or a job as its newest or one of its best? */
+/* The job that needs this model, as base of its open round, as its newest model or as one of its best; NULL: none does. */
 static const struct check_job *
 needs_model(const struct check *c, const uint8_t id[32])
 {
@@ -33,7 +33,8 @@ needs_model(const struct check *c, const uint8_t id[32])
 	return NULL;
 }
 
-/* The last state of a job that is over serves nobody; the next round of any job, or the next start, removes it. */
+/* Does a job name this optimizer state? An ended job does not need its last state, but the next round of any job, or the next start,
+ * removes the state. */
 static bool
 names_state(const struct check *c, const uint8_t hash[32])
 {
@@ -53,7 +54,7 @@ has_row(const struct check *c, const uint8_t id[32])
 	return false;
 }
 
-/* What is wrong with a file that should hash to id: "" if nothing. ERR_NOTFOUND if it is not there. */
+/* Checks a file whose SHA-256 should be id, and says what is wrong. ERR_NOTFOUND if the file is missing. */
 static enum err
 judge_file(
     const struct check *c, const char *name, const uint8_t id[32], uint64_t bytes, struct why *why)
@@ -86,7 +87,7 @@ forget(struct check *c, const struct store_model *m)
 	return c->repair && store_model_delete(c->db, m->id) == ERR_OK;
 }
 
-/* Beside a running coordinator: was it removed in order while we looked? */
+/* False: a running coordinator has removed the model, file and row, during the check, which is no fault. */
 static bool
 still_known(struct check *c, const uint8_t id[32])
 {
@@ -99,7 +100,7 @@ static void
 judge_model(struct check *c, const struct store_model *m)
 {
 	const struct check_job *user = needs_model(c, m->id);
-	bool old = !user && memcmp(m->job, none, 16) != 0; /* not an uploaded one */
+	bool old = !user && memcmp(m->job, none, 16) != 0; /* made by a job, not uploaded */
 	char name[NAME_MAX_HERE], hex[65];
 	struct why why = {""};
 
@@ -117,7 +118,7 @@ judge_model(struct check *c, const struct store_model *m)
 		    user ? user->hex : "", moved ? "; moved to damaged/" : "");
 }
 
-/* One that a device cannot use costs it the whole model, nothing else. */
+/* Checks a model's difference. Without a good one, a device only has to fetch the whole model. */
 static void
 judge_difference(struct check *c, const struct store_model *m)
 {
@@ -137,7 +138,7 @@ judge_difference(struct check *c, const struct store_model *m)
 		    why.text[0] ? why.text : err_name(e));
 }
 
-/* Beside a running coordinator: did the job's next round begin, or was it stopped, while we looked? Then the state went in order. */
+/* Has the job begun its next round, or ended, during the check? Then a running coordinator has removed the state, which is no fault. */
 static bool
 has_moved_on(struct check *c, const struct check_job *j)
 {
@@ -185,7 +186,7 @@ needs_state(const struct check *c, const uint8_t hash[32])
 	return false;
 }
 
-/* One that no round needs any more. */
+/* Checks an optimizer state that no round needs any more. */
 static void
 judge_spare_state(struct check *c, const char *name, const uint8_t hash[32])
 {

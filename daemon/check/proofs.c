@@ -16,7 +16,7 @@
 #include "x509.h"
 
 #define PEM_MAX 4096
-/* Of what has a checksum that matches only so many signatures are tried, to see whose they are: each takes a millisecond. */
+/* Of rows with a matching checksum only so many signatures are verified, to see by which key they are: each takes a millisecond. */
 #define SAMPLE 64
 
 static const uint8_t none[91];
@@ -59,7 +59,8 @@ tried(struct check_made *m, const char *where, bool sound)
 	m->failed++;
 }
 
-/* If nothing at all is of the key, the key is another's. One that does not fit among others that do is itself damaged. */
+/* Reports what the verifications say of a key: if none succeeds, the key is another coordinator's; else each object that fails is
+ * damaged. */
 static void
 judge_made(struct check *c, const struct check_made *m, const char *name, const char *mixed,
     const char *damaged)
@@ -108,7 +109,7 @@ hashes_to(const void *data, size_t len, const uint8_t hash[32])
 	return memcmp(digest, hash, HASH_LEN) == 0;
 }
 
-/* By a key that the device has or had. What a key signed that came and went in between nobody can tell any more. */
+/* Is the manifest signed by a key that the device has or had? True also if the key may be one that was replaced and deleted since. */
 static bool
 is_signed(const struct check *c, const uint8_t manifest[MANIFEST_LEN], const struct manifest *m)
 {

@@ -32,11 +32,11 @@ struct walk {
 	struct check *c;
 	struct check_job *job;
 	uint64_t expected; /* number of the next round */
-	const struct store_round *round; /* whose deltas are looked at */
+	const struct store_round *round; /* the round whose deltas are checked */
 	char where[80];
 };
 
-/* Of a task of an earlier round, what that started from. */
+/* Is the manifest's base that of its task's round, which may be an earlier one? */
 static bool
 is_base(const struct walk *w, const struct manifest *m)
 {
@@ -125,7 +125,7 @@ see_round(void *ctx, const struct store_round *r)
 		    : store_accept_each(w->c->db, r->job, r->round, see_delta, w);
 }
 
-/* One that was of another model than the round came to is of no use any more, and stays. */
+/* The fault of an evaluator's report. A report on another model than the round came to is of no use, but no fault. */
 static const char *
 evaluation_fault(struct check *c, const struct store_accept *a, struct check_row *row)
 {
@@ -326,7 +326,7 @@ judge_sums(struct check *c)
 		    "%llu rows have no checksum yet", (unsigned long long)missing);
 }
 
-/* Pages, references, schema and header. */
+/* Checks pages, references, schema and header of the file. */
 static void
 judge_file(struct check *c, uint64_t version)
 {
@@ -373,7 +373,7 @@ open_database(struct check *c)
 	return false;
 }
 
-/* Beside a writer the log changes while it is read. */
+/* Checks SQLite's log, but not while a coordinator runs, since the log changes while it is read. */
 static bool
 log_is_sound(struct check *c)
 {

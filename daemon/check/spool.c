@@ -14,7 +14,7 @@
 
 #define NAME_ROOM 320
 
-/* Beside a running coordinator: was its round folded, and the file removed, while we looked? */
+/* False: a running coordinator has folded the round and removed the delta's file during the check, which is no fault. */
 static bool
 still_open(struct check *c, const struct check_delta *d)
 {
@@ -25,7 +25,7 @@ still_open(struct check *c, const struct check_delta *d)
 		r.state == OUTCOME_OPEN);
 }
 
-/* Its signature, too, which nobody looks at any more but who folds the round again. */
+/* Checks a kept delta's manifest and its signature, which otherwise is verified only when the round is folded again. */
 static enum err
 judge_manifest(const struct check *c, const uint8_t manifest[MANIFEST_LEN], struct why *why)
 {
@@ -36,7 +36,7 @@ judge_manifest(const struct check *c, const uint8_t manifest[MANIFEST_LEN], stru
 	return fault ? err_set(why, ERR_CORRUPT, "%s", fault) : e;
 }
 
-/* The file against its row: head, manifest, and every chunk against the signed root. */
+/* Checks the file of an accepted delta against its row: head, manifest, and every chunk against the signed root. */
 static enum err
 judge_file(const struct check *c, const char *name, const struct check_delta *d, struct why *why)
 {
@@ -57,7 +57,7 @@ judge_file(const struct check *c, const char *name, const struct check_delta *d,
 	return e;
 }
 
-/* Row and audit entry go together: whoever reads the log sees that a receipt is not kept. */
+/* Deletes a delta's row and appends an audit entry in one transaction, so that the audit log says that a receipt is not honoured. */
 static enum err
 take_back(struct check *c, const struct check_delta *d, struct services *s, struct why *why)
 {
@@ -144,7 +144,7 @@ is_accepted(const struct check *c, const uint8_t task[16])
 	return false;
 }
 
-/* A part serves until its round is over: its device may go on with it. */
+/* Is the part of an open round? Then its device may resume it. */
 static bool
 is_wanted_part(const struct check *c, const char *name)
 {
@@ -197,7 +197,7 @@ judge_name(struct check *c, const char *folder, const char *base)
 		    "this part is damaged, or its round is over");
 }
 
-/* A delta of a round that is over stands for itself: its head holds the manifest that its device signed. */
+/* Checks a kept delta by itself: its head holds the manifest that its device signed. */
 static void
 judge_kept(struct check *c, const char *folder, const char *base)
 {

@@ -44,7 +44,7 @@ owner_of(const struct check *c)
 				      : (struct owner){geteuid(), getegid()};
 }
 
-/* Certificates and ports may be read by all; the directory itself by its group (tmpfiles.d makes it so). */
+/* The mode that a file may have: certificates and ports may be read by all, the directory itself by its group (tmpfiles.d sets that). */
 static mode_t
 allowed(const char *name)
 {
@@ -114,7 +114,7 @@ is_temporary(const char *base)
 	return false;
 }
 
-/* Folders that a command works in, locked meanwhile. */
+/* Folders in which a command works, and which it locks meanwhile. */
 static const struct {
 	const char *name, *what;
 } workplaces[] = {
@@ -122,7 +122,7 @@ static const struct {
     {"keys.unpacked", "an import or a check of keys was not finished"},
 };
 
-/* One that nobody works in is removed. */
+/* Removes the folder of a command that does not run any more. */
 static bool
 judge_workplace(struct check *c, const char *base)
 {
