@@ -68,7 +68,7 @@ add_delta(void *ctx, const struct store_accept *a)
 	return add_name(&((struct work *)ctx)->names, "spool", a->task, 16, ".delta");
 }
 
-/* States that the job's guard may go back to, now or later. */
+/* Adds the optimizer states that the job's guard may go back to, now or later. */
 static enum err
 add_held(struct work *w, const struct store_job *j, const uint8_t present[32])
 {
@@ -139,7 +139,7 @@ link_path(const struct work *w, size_t i, char out[PATH_MAX])
 	snprintf(out, PATH_MAX, "%.4000s/%zu", w->links, i);
 }
 
-/* ERR_NOTFOUND if a file has gone since the transaction began: its round is over, or retention took it. */
+/* Makes a hard link to each file. ERR_NOTFOUND if a file was removed since the transaction began: its round ended, or by retention. */
 static enum err
 hold_files(struct work *w, struct why *why)
 {
@@ -197,7 +197,7 @@ make_folders(struct work *w, struct why *why)
 	return e;
 }
 
-/* One state of everything: rows and held files. Leaves the transaction open. */
+/* Gets rows and hard links of one state, and leaves the transaction open. */
 static enum err
 freeze(struct work *w, struct why *why)
 {
@@ -287,7 +287,7 @@ copy_key(void *ctx, const char *base, struct why *why)
 	return e;
 }
 
-/* Keys that a restored coordinator could not start with would be found out too late. */
+/* Copies keys/, and checks that a coordinator could start with them: at a restore it would be too late. */
 static enum err
 copy_keys(struct work *w, struct why *why)
 {
@@ -304,7 +304,7 @@ copy_keys(struct work *w, struct why *why)
 	return e;
 }
 
-/* The copy says of itself that it is one. */
+/* Marks the copied database as a backup. */
 static enum err
 mark(const char *path, struct why *why)
 {
@@ -424,7 +424,7 @@ check_target(const struct backup *b, struct why *why)
 	return ERR_OK;
 }
 
-/* One backup at a time: its folder of links is locked, and what a killed one left in it goes. */
+/* Makes and locks the folder of links, so that one backup runs at a time; freeze empties it of what a killed backup left. */
 static enum err
 open_links(struct work *w, struct why *why)
 {
@@ -454,7 +454,7 @@ open_database(struct work *w, struct why *why)
 	return e;
 }
 
-/* Half a backup is none. */
+/* Empties the directory of an unfinished backup. */
 static void
 take_away(const struct backup *b, enum err e, struct why *why)
 {

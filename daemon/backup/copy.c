@@ -32,7 +32,7 @@ backup_copy_wait(void *arg, uint64_t bytes)
 	}
 }
 
-/* What was read and written once is in nobody's way in the page cache. */
+/* Copies and hashes the bytes, and drops them from the page cache, which others need. */
 static enum err
 copy_bytes(
     int from, int to, uint8_t *piece, struct backup_pace *pace, struct backup_list_entry *entry)

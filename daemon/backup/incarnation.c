@@ -17,7 +17,7 @@ struct begin {
 	uint64_t copied_at; /* Unix seconds; 0: not a copy */
 };
 
-/* Higher than in any life after the copy was made, of which it knows nothing: one copy may be restored twice. */
+/* Raises the incarnation above those of other states that were restored from the same copy, of which this one knows nothing. */
 static enum err
 raise_it(struct store_db *db, struct begin *b, struct why *why)
 {

@@ -105,7 +105,7 @@ backup_list_load(struct json **out, const char *dir, struct why *why)
 	return e;
 }
 
-/* A list comes with a copy that anyone may have touched: it must not lead out of the directory. */
+/* Does the name stay inside the directory? Anyone may have changed the list of a copy. */
 static bool
 is_inside(const char *name)
 {

@@ -23,7 +23,7 @@
 struct restore {
 	struct backup *b;
 	struct backup_pace pace;
-	bool database; /* in this pass: the database, or all else */
+	bool database; /* this pass copies the database, else all other files */
 	int lock_fd;
 };
 
@@ -54,7 +54,7 @@ is_there(const char *dir, const char *name)
 	return lstat(path, &st) == 0;
 }
 
-/* A file that root copies for the coordinator's own user. */
+/* Gives a file that root has copied to the owner of the state directory. */
 static enum err
 give(const struct restore *r, const char *name, struct why *why)
 {
@@ -64,8 +64,8 @@ give(const struct restore *r, const char *name, struct why *why)
 	return file_give(path, r->b->state_dir, why);
 }
 
-/* Keys of another coordinator, or of before its CA was replaced, would shut the devices out. Without keys there is nothing to compare:
- * they come later. */
+/* ERR_DENIED if the keys are another coordinator's, or older than the last replacement of the CA: devices would be locked out. Without keys
+ * nothing is compared: keys may come later. */
 static enum err
 compare_keys(const struct restore *r, const char *database, struct why *why)
 {
@@ -85,7 +85,7 @@ compare_keys(const struct restore *r, const char *database, struct why *why)
 	return e;
 }
 
-/* Brought forward and renamed: what a crash leaves before that cannot be started. */
+/* Migrates the database and renames it, so that after a crash before that no coordinator can start from the rest. */
 static enum err
 adopt_database(const struct restore *r, struct why *why)
 {
