@@ -25,9 +25,9 @@
 #define ENTRIES_LOOKED 10000 /* of one request that picks: some 0.1 s */
 #define PAGE_BYTES (8u << 20) /* a page ends once it is this large, with one entry at least */
 
-/* Whose entries: those that say the word in "by", and those that are about the device. */
+/* Whose entries are listed: those with the word in "by", and those that are about the device. */
 struct culprit {
-	char word[8 + 2 * HASH_LEN]; /* as of exchange_actor; "": everybody's */
+	char word[8 + 2 * HASH_LEN]; /* as exchange_actor prints it; "": everybody's */
 	bool is_device;
 	uint8_t device[32];
 };
@@ -101,15 +101,15 @@ look_at(void *ctx, const struct store_detail *d)
 	return ERR_OK;
 }
 
-/* Which entries are to be listed still. */
+/* The entries that are still to be listed. */
 struct audit_cursor {
 	struct exchange *x;
-	struct store_db *db; /* while one is read */
-	uint64_t from, left, last; /* the last there was when the page was begun */
+	struct store_db *db; /* while an entry is read */
+	uint64_t from, left, last; /* last: the last entry when the page was begun */
 	struct culprit by;
-	uint64_t looks; /* left of this request */
+	uint64_t looks; /* entries that this request may still look at */
 	size_t bytes;
-	bool more; /* there are, for the next piece */
+	bool more; /* there are entries for the next piece */
 };
 
 static enum err
@@ -123,7 +123,7 @@ is_picked(const struct audit_cursor *at, const struct store_audit *a, bool *pick
 	return e;
 }
 
-/* ERR_CLOSED: it is for the next piece, or for the next page. */
+/* Adds an entry to the list. ERR_CLOSED: the entry is left for the next piece, or for the next page. */
 static enum err
 add_entry(void *ctx, const struct store_audit *a)
 {
@@ -192,7 +192,7 @@ struct audit_range {
 	uint64_t since_s; /* Unix time */
 };
 
-/* The first entry that is no older: their times follow their numbers. */
+/* Finds the first entry that is not older than since_s: the times of entries ascend with their numbers. */
 static enum err
 find_since(struct store_db *db, struct audit_range *r)
 {
@@ -251,7 +251,7 @@ page_head(struct exchange *x, uint64_t last)
 	return v;
 }
 
-/* A name becomes the device's id. */
+/* Finds the device of this name, and sets its id in by. */
 static bool
 find_device(struct exchange *x, const char *name, struct culprit *by)
 {

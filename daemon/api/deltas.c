@@ -21,18 +21,18 @@
 #include "store.h"
 #include "tasks.h"
 
-/* One delta on its way in: head checked by delta_begin, body by delta_data, made durable by delta_finish. The report of an evaluation
- * is one without a body. */
+/* One delta that is being received: the head is checked at the beginning, the body as it comes, then the delta is made durable. The report
+ * of an evaluation is a delta without a body. */
 struct delta {
-	enum task_kind kind; /* that the request is for */
+	enum task_kind kind; /* kind of task that the request is for */
 	uint8_t raw[MANIFEST_LEN];
 	struct manifest m;
 	struct engine_claim claim;
 	char *report;
-	struct manifest there; /* of the part taken up */
+	struct manifest there; /* manifest of the part that is resumed */
 	struct delta_body body;
 	struct spool_part part;
-	bool stays; /* the part, though the request was refused */
+	bool stays; /* the part is kept, though the request was refused */
 	struct store_accept row;
 	struct exchange *x;
 	uint64_t came_ms; /* when this transfer began */
@@ -40,7 +40,7 @@ struct delta {
 	enum err verdict; /* of tasks_take */
 };
 
-/* A fault of our own is never a final answer: the device keeps its delta and comes again. */
+/* Answers with a fault of the coordinator, which is never final: the device keeps its delta and comes again. */
 static void
 own_fault(struct exchange *x, enum err e, const struct why *why)
 {
@@ -55,7 +55,7 @@ own_fault(struct exchange *x, enum err e, const struct why *why)
 		exchange_problem(x, PROBLEM_UNAVAILABLE, "%s", detail);
 }
 
-/* Of a delta that cannot be accepted however often it is sent. */
+/* Is the problem one with which a delta cannot be accepted however often it is sent? */
 static bool
 is_lasting(enum problem_type p)
 {
@@ -82,7 +82,7 @@ is_lasting(enum problem_type p)
 	}
 }
 
-/* The device's place goes to another one, and it is not given the same task again in this opening. */
+/* Gives the device's place in the round to another device; the device does not get the same task again in this opening. */
 static void
 give_up(struct exchange *x, enum problem_type p)
 {
@@ -125,7 +125,7 @@ read_manifest(struct exchange *x, struct delta *d, struct why *why)
 								  : PROBLEM_BAD_MANIFEST;
 }
 
-/* What figures are made of: read once to see that the device's numbers can be meant. */
+/* Reads the counts that figures are made of, to see that the device's numbers are possible. */
 static enum err
 check_counts(const struct delta *d, size_t len, struct why *why)
 {
@@ -197,7 +197,7 @@ find_row(struct store_db *db, void *arg, struct why *why)
 	    : e;
 }
 
-/* memory: the delta lies in the spool, not yet in a committed round, and the spool may be lost. */
+/* Answers with the receipt. memory: the delta is in a spool that may be lost, and its round is not committed yet. */
 static void
 answer_receipt(struct exchange *x, const struct delta *d, bool memory)
 {
@@ -206,7 +206,7 @@ answer_receipt(struct exchange *x, const struct delta *d, bool memory)
 		exchange_header(x, "Rivulet-Spool", "memory");
 }
 
-/* The same delta again gets the same receipt; true if it did. *other says whether a different one was accepted. */
+/* If this delta was accepted before, answers with its receipt again and returns true. *other: a different delta was accepted. */
 static bool
 answer_repeat(struct exchange *x, struct delta *d, bool open, bool *other)
 {
@@ -223,7 +223,7 @@ answer_repeat(struct exchange *x, struct delta *d, bool open, bool *other)
 	return same;
 }
 
-/* The whole body, or what follows the offset. */
+/* Checks that Content-Length is the length of the whole body, or of the rest from the offset on. */
 static enum problem_type
 check_length(const struct http_request *q, const struct manifest *m, struct why *why)
 {
@@ -238,7 +238,7 @@ check_length(const struct http_request *q, const struct manifest *m, struct why 
 	return PROBLEM_WRONG_LENGTH;
 }
 
-/* A delta has a payload and goes to /v1/deltas, an evaluation's report has none; a kind that is not known is judged like a delta. */
+/* Is the request for this kind of manifest? An evaluation's report has a request of its own; an unknown kind is treated as a delta. */
 static enum problem_type
 check_kind(const struct delta *d, struct why *why)
 {
@@ -287,7 +287,7 @@ wrong_offset(struct exchange *x, struct delta *d, uint64_t offset, const char *d
 	exchange_header(x, "Upload-Offset", "%llu", (unsigned long long)offset);
 }
 
-/* Takes up what is there; a response is set unless the rest may come. */
+/* Resumes the part that is there; a response is set unless the rest of the body may come. */
 static enum err
 prepare_rest(struct exchange *x, struct delta *d, struct why *why)
 {
@@ -307,8 +307,8 @@ prepare_rest(struct exchange *x, struct delta *d, struct why *why)
 	return ERR_OK;
 }
 
-/* What was accepted before is answered as it was then, whatever became of its round. The engine forgets tasks of rounds that are over:
- * of these the rows tell. True: a response is set. */
+/* A delta that was accepted before is answered with its receipt, whatever became of its round. The engine forgets tasks of ended rounds, so
+ * rows are read for these. True: a response is set. */
 static bool
 answer_known(struct exchange *x, struct delta *d, enum problem_type problem)
 {
@@ -409,7 +409,7 @@ delta_data(struct exchange *x, const void *data, size_t len)
 	return e;
 }
 
-/* Its length was 0. */
+/* A report has no body: its Content-Length was 0. */
 static enum err
 report_data(struct exchange *x, const void *data, size_t len)
 {
@@ -444,7 +444,7 @@ accept_work(struct store_db *db, void *arg, struct why *why)
 	return e ? e : spool_accept(s->spool, &d->part, why);
 }
 
-/* Lost to another delta of the device, or to the end of the round. */
+/* Answers a delta that came later than another delta of the device, or than the end of the round. */
 static void
 answer_late(struct exchange *x, struct delta *d)
 {
@@ -464,7 +464,7 @@ answer_late(struct exchange *x, struct delta *d)
 		    x, PROBLEM_UNAVAILABLE, "the other copy of this delta was not made durable");
 }
 
-/* The identity changed between head and end. */
+/* Refuses a delta whose device may no longer send it: its identity changed between the head and the end of the body. */
 static void
 answer_denied(struct exchange *x)
 {
@@ -530,7 +530,7 @@ fill_row(struct delta *d)
 	d->row.accepted_at = clock_wall();
 }
 
-/* Its row, receipt included, is all that is still to be made durable. */
+/* Queues the transaction that writes the delta's row with the receipt, which is all that is still to be made durable. */
 static void
 submit(struct exchange *x, enum err e, struct why *why)
 {

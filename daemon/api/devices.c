@@ -100,13 +100,13 @@ device_json(const struct registry_view *d)
 	return v;
 }
 
-/* Which devices are to be listed still. */
+/* The devices that are still to be listed. */
 struct devices_cursor {
 	struct exchange *x;
 	uint8_t from[32];
 };
 
-/* ERR_AGAIN: it is for the next piece. */
+/* Adds a device to the list. ERR_AGAIN: the device is left for the next piece. */
 static enum err
 add_device(void *ctx, const struct registry_view *d)
 {
@@ -140,7 +140,7 @@ api_devices_list(struct exchange *x)
 	exchange_list(x, NULL, "devices", fill_devices, cursor);
 }
 
-/* The device of the path, by id or name; false: the problem is answered. */
+/* *out: the device in the path, by id or name. False: there is none, and the problem response is set. */
 static bool
 find_device(struct exchange *x, struct registry_view *out)
 {
@@ -187,7 +187,7 @@ struct command {
 	bool changed;
 };
 
-/* revoked is final, and a device that left is gone until it joins again. */
+/* May a device change between these states? Revoked is final, and a device that left can only be revoked, until it joins again. */
 static bool
 may_become(enum device_state from, enum device_state to)
 {
@@ -232,7 +232,7 @@ write_state(struct store_db *db, void *arg, struct why *why)
 	return e ? e : audit_state(db, c, why);
 }
 
-/* Before the answer: the next request, whichever connection it comes by, meets the new state. */
+/* Tells registry and server of the change before the answer, so that the device's next request, on any connection, finds the new state. */
 static enum err
 take_effect(struct exchange *x, const struct command *c)
 {
@@ -309,7 +309,7 @@ struct relabelling {
 	size_t count;
 };
 
-/* What the change wants for this label; NULL: it does not name it. */
+/* The value that the change gives this label; NULL: the change does not name the label. */
 static const char *
 wanted_value(const struct device_change *c, const char *key, bool *gone)
 {
@@ -322,7 +322,7 @@ wanted_value(const struct device_change *c, const char *key, bool *gone)
 	return NULL;
 }
 
-/* The labels of before, with what is wanted in its place or behind. */
+/* The labels of before, with changed values in their places and new labels behind. */
 static struct json *
 merged_labels(const struct json *before, const struct device_change *c)
 {
@@ -355,7 +355,7 @@ print_labels(const struct json *v, char out[STORE_LABELS_MAX], struct why *why)
 	    : e;
 }
 
-/* Compares values, not how an older version wrote them. */
+/* Changes the row. Labels are compared by value, since an older version may have written them in another form. */
 static enum err
 apply_change(struct relabelled *c, const struct device_change *wanted, struct why *why)
 {
@@ -405,7 +405,7 @@ write_change(
 	return e ? e : audit_device(db, all->services, &c->row, all->actor, why);
 }
 
-/* All or none. */
+/* Writes all changes in one transaction, or none. */
 static enum err
 write_changes(struct store_db *db, void *arg, struct why *why)
 {
@@ -431,7 +431,7 @@ follow_change(struct exchange *x, const struct relabelling *all, const struct re
 	return e;
 }
 
-/* Every one of them is followed; whoever waits for work is looked at again. */
+/* Has the registry read each changed row, and wakes the requests that wait for work. */
 static enum err
 follow_changes(struct exchange *x, const struct relabelling *c)
 {
@@ -446,7 +446,7 @@ follow_changes(struct exchange *x, const struct relabelling *c)
 	return result;
 }
 
-/* As they are then, or would be. */
+/* A device as it is after the change, or would be. */
 static struct json *
 changed_json(struct exchange *x, const struct relabelled *c)
 {
@@ -480,7 +480,7 @@ answer_changes(struct exchange *x, const struct relabelling *c)
 	exchange_json(x, 200, v);
 }
 
-/* True: it is done, and to be answered. */
+/* Makes the changes. True: they are done, and the caller answers; false: the problem response is set. */
 static bool
 relabel(struct exchange *x, struct relabelling *c)
 {

@@ -24,7 +24,8 @@ struct erasure {
 	char actor[EXCHANGE_ACTOR_MAX];
 	struct store_device row;
 	struct store_erased counts;
-	uint8_t (*tasks)[16]; /* of its reports: its kept deltas go by these names */
+	uint8_t (
+	    *tasks)[16]; /* tasks of the device's reports, by which its kept deltas are named */
 	size_t count, room;
 	uint64_t deltas;
 };
@@ -55,7 +56,7 @@ audit_erasure(struct store_db *db, const struct erasure *n, struct why *why)
 	    why);
 }
 
-/* Id and keys stay, or it could come back; nothing says any more whose they were. */
+/* Erases what names the device. Id and keys stay, or the device could join again; nothing says any more whose they were. */
 static enum err
 erase(struct store_db *db, void *arg, struct why *why)
 {
@@ -82,7 +83,8 @@ erase(struct store_db *db, void *arg, struct why *why)
 	return e ? e : audit_erasure(db, n, why);
 }
 
-/* After the rows. What a crash or a failing disk leaves here no row names any more: asking again finds it by the heads of the files. */
+/* Removes the device's files, after the rows. If a crash or a failing disk leaves some, no row names them any more: a second request finds
+ * them by their heads. */
 static enum err
 take_effect(struct erasure *n, struct why *why)
 {

@@ -16,14 +16,14 @@
 #include "throughput.h"
 #include "view.h"
 
-/* What devices did for a job, by how fast they are; and the fleet as this coordinator knows it, for a simulation. */
+/* How much devices of each speed did for a job; and the fleet as this coordinator knows it, for a simulation. */
 
 #define DECILES 10
 #define NAMES_MAX 20
 #define SPEEDS_PIECE 500 /* rows in one turn */
 #define REPORTS_PIECE 10000 /* rows of an index, which are only counted */
 #define COUNTED_PER_ROW 16 /* of those cost as much as one that is looked at */
-/* A share of less time says nothing. */
+/* The share of time that a device was there is given only if it was measured over at least so many seconds. */
 #define AVAILABLE_MIN_S 60
 
 /* --- who took part in a job */
@@ -32,7 +32,7 @@ struct member {
 	uint8_t id[32];
 	struct throughput speed;
 	uint64_t reports; /* in committed rounds */
-	double rate; /* steps a second; 0: it was never measured */
+	double rate; /* steps a second; 0: never measured */
 };
 
 struct participation {
@@ -40,16 +40,16 @@ struct participation {
 	struct job_spec spec;
 	struct member *members; /* by id, then by rate */
 	size_t count, room;
-	struct json *never; /* names, the first few */
+	struct json *never; /* names of the first few devices that never reported */
 	uint64_t never_count;
 	struct exchange *x;
 	/* What was read, so that the rest is read in another turn. */
 	struct store_speed last;
-	uint64_t speeds; /* rows of this piece */
-	uint64_t from, to, rounds; /* the next piece, and all */
+	uint64_t speeds; /* rows of speeds in this piece */
+	uint64_t from, to, rounds; /* rounds of the next piece; rounds in all */
 };
 
-/* Rows come by device: mostly the last one's. NULL: no memory. */
+/* The member of this id, made if there is none. Rows come in the order of devices, so mostly the last member. NULL: no memory. */
 static struct member *
 member(struct participation *p, const uint8_t id[32])
 {
@@ -120,7 +120,7 @@ read_speeds(struct store_db *db, void *arg, struct why *why)
 	return store_speed_after(db, p->job, first ? NULL : &p->last, SPEEDS_PIECE, add_speed, p);
 }
 
-/* As many rounds as have enough reports: one at least. */
+/* Adds rounds to a piece until they have enough reports: at least one round. */
 static enum err
 add_round(void *ctx, const struct store_round *r)
 {
@@ -145,7 +145,7 @@ read_reports(struct store_db *db, void *arg, struct why *why)
 	    : store_speed_reports(db, p->job, p->from, p->to, add_reports, p);
 }
 
-/* A piece at a time: others read in between. */
+/* Reads the members in pieces, so that others read in between. */
 static enum err
 read_members(struct participation *p, struct why *why)
 {
@@ -163,7 +163,7 @@ read_members(struct participation *p, struct why *why)
 	return e;
 }
 
-/* A device that the job would have, and that is in none of its models. */
+/* Counts an active device that the job selects, and of which no model of the job has a delta. */
 static enum err
 look_at(void *ctx, const struct registry_view *d)
 {
@@ -192,7 +192,7 @@ compare_rates(const void *a, const void *b)
 	return memcmp(x->id, y->id, sizeof(x->id));
 }
 
-/* Those from `from` up to `to` by rate. */
+/* A decile as JSON: the members [from, to) in the order of rates. */
 static struct json *
 decile_json(const struct participation *p, unsigned decile, size_t from, size_t to)
 {
@@ -209,7 +209,7 @@ decile_json(const struct participation *p, unsigned decile, size_t from, size_t 
 	return v;
 }
 
-/* The slowest first; of fewer than ten devices some deciles are empty, and not there. */
+/* The deciles, the slowest first; with fewer than ten devices some deciles are empty and left out. */
 static struct json *
 deciles_json(const struct participation *p, size_t first)
 {
@@ -277,13 +277,13 @@ api_participation(struct exchange *x)
 
 /* --- the fleet */
 
-/* What the last tasks of one job say; of several jobs the one that was worked for last. */
+/* The speed of a device from its last tasks in one job: the job that it worked for last. */
 struct measured {
 	uint8_t job[16];
-	double samples, seconds; /* of that job */
-	double up_bytes, up_seconds; /* of all */
+	double samples, seconds; /* of the present job's rows */
+	double up_bytes, up_seconds; /* of all jobs' rows */
 	double last;
-	double rate; /* examples a second, of the job with the latest row: */
+	double rate; /* examples a second, in the job with the latest row */
 	uint8_t rated[16];
 	uint64_t rows;
 };
@@ -333,7 +333,7 @@ add_known(struct json *v, const char *key, double number, bool known)
 		json_add_null(v, key);
 }
 
-/* What it offers of the data set that was asked for. */
+/* Adds what the device offers of the data set that was asked for. */
 static void
 add_offer(struct json *v, struct registry *r, const uint8_t device[32], const char *data)
 {
@@ -380,11 +380,12 @@ profile_json(const struct registry_view *d, const struct measured *m)
 
 struct fleet_cursor {
 	struct exchange *x;
-	char data[RECIPE_NAME_MAX]; /* what devices have of this set is told, too; "" */
+	/* Data set whose examples are shown for each device; "": none. */
+	char data[RECIPE_NAME_MAX];
 	uint8_t from[32];
 };
 
-/* ERR_AGAIN: it is for the next piece. */
+/* Adds a device's profile to the list. ERR_AGAIN: the device is left for the next piece. */
 static enum err
 add_profile(void *ctx, const struct registry_view *d)
 {

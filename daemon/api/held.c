@@ -11,7 +11,7 @@
 #include "services.h"
 #include "store.h"
 
-/* What is held of deltas, read: how much of an upload is here; one of a round that is over. */
+/* Reading deltas that the coordinator holds: how much of an upload is there; a kept delta of an ended round. */
 
 #define PIECE_BYTES ((uint64_t)8 << 20)
 #define BYTES_PER_ROW (16u << 10) /* read and decrypted: what they cost of what a row does */
@@ -30,7 +30,7 @@ find_row(struct store_db *db, void *arg, struct why *why)
 	return store_accept_get(db, l->m.job, l->m.round, l->m.device, &l->row);
 }
 
-/* A file without a row is what a failed commit left. */
+/* Is there a row for the delta of this task? A file without a row was left by a failed commit. */
 static bool
 was_accepted(struct exchange *x, const uint8_t task[16], uint64_t *bytes)
 {
@@ -91,7 +91,7 @@ api_delta_head(struct exchange *x)
 
 /* --- kept ones */
 
-/* Decrypted and in pieces, so that memory stays bounded; checked, for the disk may have changed it since it came. */
+/* Reads the delta, decrypted, in pieces, so that memory stays bounded, and checked, for the disk may have changed it. */
 static enum err
 send_piece(struct exchange *x, const struct delta_file *f, uint64_t at, struct why *why)
 {
@@ -109,8 +109,8 @@ send_piece(struct exchange *x, const struct delta_file *f, uint64_t at, struct w
 	return e;
 }
 
-/* What is wrong with one file is nothing wrong with the coordinator. A damaged one is as good as none: its round cannot be folded again,
- * and nothing else needs it. */
+/* Answers for a kept delta that cannot be read, which is no failure of the coordinator. A damaged delta is answered as a missing one: its
+ * round cannot be folded again, and nothing else needs the delta. */
 static void
 refuse_kept(struct exchange *x, enum err e, const struct why *why)
 {

@@ -24,7 +24,7 @@
 #define ROTATIONS 3 /* at will */
 #define RENEWALS_LOGGED 3600 /* seconds */
 
-/* What a device does with its own identity: renew, rotate, leave. All of it by certificate alone. */
+/* What a device does with its own identity: renew, rotate, leave. Each needs a certificate. */
 
 static bool
 is_certified(struct exchange *x)
@@ -82,7 +82,7 @@ api_renew(struct exchange *x)
 struct rotation {
 	const struct services *services;
 	const char *peer;
-	const uint8_t *device, *old; /* who asks, by which key */
+	const uint8_t *device, *old; /* the device that asks, and its present key */
 	uint8_t spki[KEY_SPKI_LEN]; /* the new key */
 	struct store_device row;
 	enum problem_type problem;
@@ -113,7 +113,7 @@ audit_rotation(struct store_db *db, const struct rotation *r, struct why *why)
 	    why);
 }
 
-/* Each rotation leaves an entry of the audit log behind for good, and a key for long: a few at will, then one in a while. */
+/* Limits rotations, because each leaves an audit entry for good and a key for long: a few at once, then one every rotate_every. */
 static enum err
 charge(struct rotation *r, struct why *why)
 {
@@ -136,7 +136,7 @@ charge(struct rotation *r, struct why *why)
 	return ERR_OK;
 }
 
-/* 0 while the clock is doubted. */
+/* Unix seconds; 0 while the clock is doubted. */
 static double
 known_time(const struct services *s)
 {
@@ -145,7 +145,7 @@ known_time(const struct services *s)
 	return age_now(s->age, &now) ? now : 0;
 }
 
-/* The key before the last may do nothing from now on, and goes with the last manifest that it signed. */
+/* Replaces the device's key. The key before its present one may do nothing from now on, and is deleted once no manifest needs it. */
 static enum err
 replace_key(struct store_db *db, struct rotation *r, const uint8_t key[HASH_LEN])
 {
@@ -169,7 +169,7 @@ replace_key(struct store_db *db, struct rotation *r, const uint8_t key[HASH_LEN]
 	return e || restored_at != 0 ? e : store_key_prune(db, p);
 }
 
-/* Registry and certificate were looked at before; here the rows decide, for another request may have come between. */
+/* Rotates in a transaction. Registry and certificate were checked before, but rows decide, as another request may have come in between. */
 static enum err
 rotate(struct store_db *db, void *arg, struct why *why)
 {

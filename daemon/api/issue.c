@@ -21,8 +21,8 @@ struct issue {
 	int64_t now, validity; /* seconds */
 };
 
-/* While the CA is replaced, a device that renews proves by its next request that it holds the next one; a device that joins
- * believes the CA of its token alone. */
+/* Makes a device's certificate. During a replacement of the CA a device that renews gets one of the next CA, and shows by its next request
+ * that it trusts that CA; a device that joins trusts only the CA of its token. */
 static enum err
 make_certificate(const struct issue *i, char out[4096], struct why *why)
 {

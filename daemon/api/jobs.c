@@ -42,7 +42,7 @@ static void __attribute__((format(printf, 2, 3))) warn(struct json *list, const 
 	json_push(list, json_new_string(text));
 }
 
-/* Some have it, and they are too few. */
+/* Warns if too few devices have what the job needs. */
 static void
 warn_of_offers(struct json *list, const struct engine_reach *r)
 {
@@ -215,7 +215,7 @@ show_job(struct exchange *x, unsigned status, const uint8_t id[16])
 		exchange_problem(x, PROBLEM_UNAVAILABLE, "the job is being made; ask again");
 }
 
-/* exists: the very document was submitted before. */
+/* Answers a submission with the job. exists: the same document was submitted before. */
 static void
 show_submitted(struct exchange *x, bool exists, const uint8_t id[16])
 {
@@ -234,7 +234,7 @@ show_submitted(struct exchange *x, bool exists, const uint8_t id[16])
 	exchange_json(x, status, v);
 }
 
-/* Administrators are not charged. */
+/* Fills s with what a submission costs its owner; NULL for administrators, who are not charged. */
 static struct engine_spending *
 charge(const struct exchange *x, struct engine_spending *s, uint64_t text, unsigned entries)
 {
@@ -250,7 +250,7 @@ too_many(struct exchange *x, const struct engine_spending *s, const struct why *
 	exchange_problem(x, PROBLEM_TOO_MANY_REQUESTS, "%s", why->text);
 }
 
-/* False: answered. s may be NULL. */
+/* Charges the owner; s may be NULL. False: there is no room, and the problem response is set. */
 static bool
 spend(struct exchange *x, struct engine_spending *s)
 {
@@ -316,7 +316,7 @@ api_jobs_submit(struct exchange *x)
 		show_submitted(x, !created, id);
 }
 
-/* It looks at a document as closely as a submission, and so counts as one. */
+/* A plan checks a document as a submission does, and is charged as one. */
 void
 api_jobs_plan(struct exchange *x)
 {
@@ -349,7 +349,7 @@ read_row(struct store_db *db, void *arg, struct why *why)
 	return store_job_get(db, row->id, row);
 }
 
-/* The caller frees its document. False: answered. */
+/* *row: the job's row, whose document the caller frees. False: the problem response is set. */
 static bool
 find_row(struct exchange *x, struct job_view *job, struct store_job *row)
 {
@@ -363,7 +363,7 @@ find_row(struct exchange *x, struct job_view *job, struct store_job *row)
 	return !e;
 }
 
-/* What a trainer says may hold anything, of its data too: no other reader or submitter gets it. */
+/* May the client read trainers' messages of this job? A message may hold data, so only administrators and the job's owner may. */
 static bool
 may_read_logs(const struct exchange *x, const struct job_view *job)
 {
@@ -374,10 +374,10 @@ may_read_logs(const struct exchange *x, const struct job_view *job)
 
 struct overridden {
 	const struct store_job *row;
-	struct json *shown, *defaults; /* made by the reading, the caller's */
+	struct json *shown, *defaults; /* made by the reading; the caller frees them */
 };
 
-/* What was set of it, beside what its document says. */
+/* Reads the job's overrides, and shows them beside the document's values. */
 static enum err
 read_overridden(struct store_db *db, void *arg, struct why *why)
 {
@@ -406,7 +406,7 @@ read_overridden(struct store_db *db, void *arg, struct why *why)
 	return ERR_OK;
 }
 
-/* What a job of this row is run by; false: answered. */
+/* Adds the document, and the overrides and defaults that the job is run by. False: the problem response is set. */
 static bool
 add_terms(struct exchange *x, const struct store_job *row, struct json *v)
 {
@@ -450,7 +450,7 @@ api_job_show(struct exchange *x)
 	exchange_json(x, 200, v);
 }
 
-/* To the byte, as its id is their hash. */
+/* Answers with the document byte for byte, as the job's id is the document's hash. */
 void
 api_job_document(struct exchange *x)
 {
@@ -464,7 +464,7 @@ api_job_document(struct exchange *x)
 	free(row.document);
 }
 
-/* A job that this caller may change, or a problem response and false. */
+/* id: the job in the path, if this client may change it; else a problem response and false. */
 static bool
 read_own(struct exchange *x, uint8_t id[16])
 {

@@ -36,8 +36,8 @@ struct enrolment {
 	const char *peer; /* address */
 	enum problem_type problem;
 	bool repeated;
-	struct buf
-	    answer; /* made inside the transaction: who gets no certificate spends no token */
+	/* Made inside the transaction: a device that gets no certificate spends no token. */
+	struct buf answer;
 };
 
 static enum problem_type
@@ -51,7 +51,7 @@ check_token(struct store_db *db, struct enrolment *j, struct store_token *t)
 	return PROBLEM_NONE;
 }
 
-/* Why a token that exists admits nobody now; NULL if it does. */
+/* Why nobody can join with a token that exists; NULL: devices can. */
 static const char *
 spent(const struct store_token *t, double now)
 {
@@ -64,7 +64,7 @@ spent(const struct store_token *t, double now)
 	return t->uses_left == 0 ? "is used up" : NULL;
 }
 
-/* The device that this key is or was; ERR_NOTFOUND: the key is new here. */
+/* *out: the device that has or had this key; ERR_NOTFOUND: the key is not on record. */
 static enum err
 find_known(struct store_db *db, const uint8_t spki[KEY_SPKI_LEN], struct store_device *out)
 {
@@ -77,7 +77,7 @@ find_known(struct store_db *db, const uint8_t spki[KEY_SPKI_LEN], struct store_d
 	return store_device_get(db, !e ? device : key, out);
 }
 
-/* The token's name, or its prefix and what the device calls itself. */
+/* Chooses the device's name: the token's name, or the token's prefix and the name that the device asks for. */
 static enum err
 choose_name(struct enrolment *j, const struct store_token *t, struct why *why)
 {
@@ -99,7 +99,8 @@ choose_name(struct enrolment *j, const struct store_token *t, struct why *why)
 	return ERR_OK;
 }
 
-/* Who left comes back under the same id, with what this token gives. Everyone else keeps name, role and state. */
+/* Admits a device. One that left comes back with its id, and gets name, role and labels of this token; any other known device keeps its
+ * name, role and state. */
 static enum err
 admit(struct store_db *db, struct enrolment *j, const struct store_token *t,
     const struct store_device *known, struct why *why)
@@ -158,7 +159,7 @@ audit_join(struct store_db *db, const struct enrolment *j, struct why *why)
 	    why);
 }
 
-/* Whose key is known may come with it unless it was replaced, or its device sent away. */
+/* May a device join with a key that is on record? Not if the key was replaced, or the device revoked. */
 static enum err
 check_known(struct enrolment *j, const struct store_device *known, struct why *why)
 {

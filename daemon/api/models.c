@@ -60,7 +60,7 @@ apply_range(const char *range, uint64_t bytes, uint64_t *from, uint64_t *len)
 	return true;
 }
 
-/* Takes over the reference. */
+/* Answers with the map's bytes, or a range of them; takes over the reference. */
 static void
 send_map(struct exchange *x, struct models_map *map, const char *name)
 {
@@ -100,7 +100,7 @@ send_map(struct exchange *x, struct models_map *map, const char *name)
 		tasks_count_down(x->services->engine, map->id, len);
 }
 
-/* What is said of a file that is not there. */
+/* The answer for a file that is not there. */
 struct missing {
 	enum problem_type problem;
 	const char *detail;
@@ -118,7 +118,7 @@ answer(struct exchange *x, enum err e, struct models_map *map, const char *name,
 		send_map(x, map, name);
 }
 
-/* The base of an open round, or any model that a job of this device has made. */
+/* May the client read this model? A device may read the base of an open round, and any model of a job that selects the device. */
 static bool
 may_read(struct exchange *x, const uint8_t id[32])
 {
@@ -133,7 +133,7 @@ may_read(struct exchange *x, const uint8_t id[32])
 	return may;
 }
 
-/* Jobs that start from it wait until it is back. */
+/* Tells the engine that a file is missing or damaged: jobs that start from it wait until it is back. */
 static void
 tell(struct exchange *x, enum engine_lack_kind kind, const uint8_t id[32], enum err e,
     const struct why *why)
@@ -168,7 +168,7 @@ api_model_get(struct exchange *x)
 	    &why);
 }
 
-/* A difference that is gone or damaged costs the device nothing but the whole model. */
+/* Answers with a difference. If it is missing or damaged, the device only has to fetch the whole model. */
 void
 api_model_difference(struct exchange *x)
 {
@@ -192,7 +192,7 @@ api_model_difference(struct exchange *x)
 	    &why);
 }
 
-/* What devices need of a state is the control variate at its end; they check the hash of the whole. */
+/* Answers with an optimizer state. Devices need the control variate at its end, and check the hash of the whole state. */
 void
 api_state_get(struct exchange *x)
 {
@@ -219,15 +219,16 @@ struct upload {
 	char path[1200];
 	uint64_t at;
 	struct hash *hash;
-	struct engine_reservation reservation; /* from before the first byte to the row */
+	/* Held from before the first byte until the row is written. */
+	struct engine_reservation reservation;
 	struct engine_spending spending;
-	bool charged; /* and not given back */
+	bool charged; /* the owner was charged, and the charge not given back */
 };
 
 #define UPLOAD_ENTRIES \
 	3 /* its row, the entry of its deletion, and the row that it may be in then */
 
-/* Its row belongs to no job: an uploaded model stays. */
+/* Writes the row of an uploaded model, which belongs to no job, so that the model stays. */
 static enum err
 model_row(struct store_db *db, void *arg, struct why *why)
 {
@@ -245,7 +246,7 @@ model_row(struct store_db *db, void *arg, struct why *why)
 		 : engine_owner_written(u->services->spent, db, u->charged ? &u->spending : NULL);
 }
 
-/* What was reserved counts by its row from then on. */
+/* Writes the model's row, and ends the reservation: the bytes count by the row from then on. */
 static enum err
 write_row(struct upload *u, struct why *why)
 {
@@ -260,7 +261,8 @@ write_row(struct upload *u, struct why *why)
 	return e;
 }
 
-/* Reserved and paid for before the first byte comes; an administrator's is neither. False: answered. */
+/* Reserves bytes and charges the owner before the first byte of an upload, but not for administrators. False: the problem response is
+ * set. */
 static bool
 may_own(struct exchange *x, struct upload *u)
 {
@@ -310,7 +312,7 @@ is_here(struct upload *u)
 	return true;
 }
 
-/* Would its row stay as it is? Then the same upload again writes nothing and costs nothing. */
+/* Would the model's row stay as it is? Then a repeated upload writes nothing and costs nothing. */
 static bool
 is_settled(const struct upload *u)
 {
@@ -325,7 +327,7 @@ is_settled(const struct upload *u)
 
 #define SCANNED_PER_ROW (128u << 10) /* bytes of a model, which cost what a row does */
 
-/* What a job would be refused for that trains or averages it, in the words of a submission's warnings; nobody knows yet which will. */
+/* A warning if jobs that train or average this model would be refused, in the words of a submission's warnings; NULL: none. */
 static char *
 warning_of(const struct models_map *map)
 {
@@ -349,7 +351,7 @@ warning_of(const struct models_map *map)
 	return strdup(text);
 }
 
-/* It is here: 201, or 200 if it was. */
+/* Answers an upload: 201, or 200 if the model was there already. */
 static void
 answer_upload(struct exchange *x, const struct upload *u, unsigned status)
 {
@@ -558,7 +560,7 @@ remove_row(struct store_db *db, void *arg, struct why *why)
 	return e ? e : audit_removal(db, r, why);
 }
 
-/* On the store thread: whoever has uploaded it again meanwhile has written its row. */
+/* Removes a model's file on the store thread, unless a new upload of it has written its row meanwhile. */
 static enum err
 remove_file(struct store_db *db, void *arg, struct why *why)
 {

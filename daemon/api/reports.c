@@ -12,7 +12,7 @@
 #include "states.h"
 #include "store.h"
 
-/* Only the buckets that hold something: [upper bound, count]; null bounds the last. */
+/* A histogram as JSON: the buckets that are not empty as [upper bound, count]; the bound of the last bucket is null. */
 static struct json *
 histogram_json(const struct histogram *h)
 {

@@ -44,7 +44,7 @@ add_figures(struct store_db *db, const struct store_round *r, struct json *to)
 	return e == ERR_NOTFOUND ? ERR_OK : e;
 }
 
-/* What was in force beside the job's document as it closed; most rounds have none. */
+/* Adds the overrides that were in force when the round closed; most rounds have none. */
 static enum err
 add_overrides(struct store_db *db, const struct store_round *r, struct json *to)
 {
@@ -57,7 +57,7 @@ add_overrides(struct store_db *db, const struct store_round *r, struct json *to)
 	return e == ERR_NOTFOUND ? ERR_OK : e;
 }
 
-/* A round with what its trainers report by names of their own. */
+/* *out: a round as JSON, with the metrics that trainers report by names of their own. */
 static enum err
 show_round(struct store_db *db, const struct store_round *r, struct json **out)
 {
@@ -71,7 +71,7 @@ show_round(struct store_db *db, const struct store_round *r, struct json **out)
 	return e ? e : add_figures(db, r, *out);
 }
 
-/* Which rounds are to be listed still. */
+/* The rounds that are still to be listed. */
 struct rounds_cursor {
 	struct exchange *x;
 	struct store_db *db;
@@ -80,7 +80,7 @@ struct rounds_cursor {
 	bool more;
 };
 
-/* ERR_CLOSED: it is for the next piece. */
+/* Adds a round to the list. ERR_CLOSED: the round is left for the next piece. */
 static enum err
 add_round(void *ctx, const struct store_round *r)
 {
@@ -175,14 +175,14 @@ report_json(struct registry *r, const struct store_accept *a)
 	return v;
 }
 
-/* Which of a round's reports are to be listed still. */
+/* The reports of a round that are still to be listed. */
 struct reports_cursor {
 	struct exchange *x;
-	struct store_accept last; /* what it is in, and after whom */
+	struct store_accept last; /* job and round, and the last device that was listed */
 	bool more;
 };
 
-/* ERR_CLOSED: it is for the next piece. */
+/* Adds a report to the list. ERR_CLOSED: the report is left for the next piece. */
 static enum err
 add_report(void *ctx, const struct store_accept *a)
 {
@@ -222,7 +222,7 @@ struct round_query {
 	struct exchange *x;
 	uint8_t job[16];
 	uint64_t round;
-	struct json *shown; /* made by the reading, the caller's */
+	struct json *shown; /* made by the reading; the caller frees it */
 };
 
 static void

@@ -31,7 +31,7 @@ api_health(struct exchange *x)
 	exchange_json(x, 200, v);
 }
 
-/* What keeps nobody from working. */
+/* Adds a warning of a fault that does not keep the coordinator from its work. */
 static void
 add_warning(const struct services *s, struct json *v)
 {
@@ -70,7 +70,7 @@ api_ready(struct exchange *x)
 		exchange_header(x, "Retry-After", "2");
 }
 
-/* The CA first; then what leads from the CA before it, which tokens may still name, to this one. */
+/* Answers with the CA's certificate; then, for tokens that name the CA before, the current CA certified by that CA. */
 void
 api_ca(struct exchange *x)
 {
@@ -154,7 +154,7 @@ ca_json(const struct services *s, uint64_t not_renewed)
 	return v;
 }
 
-/* Who asks, as the coordinator knows it: whose jobs and models are its own. A device has none. */
+/* Who the client is; for readers, submitters and administrators also the owner of their jobs and models. */
 static struct json *
 asker_json(const struct exchange *x)
 {
@@ -213,7 +213,7 @@ api_clock_confirm(struct exchange *x)
 	exchange_json(x, 200, v);
 }
 
-/* Jobs that cannot move, those that a person paused apart. */
+/* The numbers of jobs that make no progress; jobs that a person paused are counted apart. */
 static struct json *
 stuck_json(const struct services *s)
 {

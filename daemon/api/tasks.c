@@ -20,7 +20,7 @@
 
 #define LOG_TAIL 512
 
-/* Lives in x->state as long as the request: who is parked is not parsed again, and needs no text. */
+/* A request for a task. It lives in x->state as long as the exchange, so that a parked request is not parsed again. */
 struct ask {
 	struct offer offer;
 	/* Of the task, what is to be durable before it goes out. */
@@ -78,7 +78,7 @@ answer(struct exchange *x, const struct task *t)
 	buf_deinit(&out);
 }
 
-/* Two machines with one key: somebody copied a device, or its disk was moved. */
+/* Logs that a key is used on two machines: somebody copied a device, or its disk was moved. */
 static void
 log_clone(const struct exchange *x)
 {
@@ -119,8 +119,8 @@ task_stored(void *arg, enum err e, const struct why *why)
 	exchange_done(x);
 }
 
-/* A task of measured size must be the same whenever the device asks again, and one that outlives its round takes a place until it is
- * answered: first the rows, then the answer. */
+/* Must the task's rows be written before the answer? Yes for a task sized by the device's speed, which must be the same whenever the device
+ * asks again, and for a task that outlives its round, which takes a place until it is answered. */
 static bool
 must_store(struct exchange *x, struct ask *ask, const struct task *task)
 {
@@ -166,7 +166,7 @@ api_task_ask(struct exchange *x)
 	messages_task_deinit(&task);
 }
 
-/* What the trainer said last, as far as a line of the log has room. */
+/* Logs the end of a trainer's output, as far as a line of the log has room. */
 static void
 log_tail(const struct exchange *x, const struct abort_request *a)
 {

@@ -31,7 +31,7 @@ api_labels_json(const char *text)
 	return json_object();
 }
 
-/* A token, as it lists and as it was made. */
+/* A token as JSON, for the list and for the answer to its creation. */
 static struct json *
 token_json(struct registry *r, const struct store_token *t)
 {
@@ -59,14 +59,14 @@ token_json(struct registry *r, const struct store_token *t)
 	return v;
 }
 
-/* Which tokens are to be listed still. */
+/* The tokens that are still to be listed. */
 struct tokens_cursor {
 	struct exchange *x;
-	uint64_t after; /* this row */
+	uint64_t after; /* row number of the last token that was listed */
 	bool more;
 };
 
-/* ERR_CLOSED: it is for the next piece. */
+/* Adds a token to the list. ERR_CLOSED: the token is left for the next piece. */
 static enum err
 add_token(void *ctx, const struct store_token *t)
 {
@@ -143,7 +143,7 @@ labels_text(const struct token_request *q, char out[STORE_LABELS_MAX])
 	return e;
 }
 
-/* A fresh token and its row, which knows the secret only hashed. */
+/* Makes a new token and its row, which has only the hash of the secret. */
 static enum err
 make_token(const struct services *s, const struct token_request *q, struct token *t,
     struct store_token *row)
@@ -228,7 +228,7 @@ revoke_token(struct store_db *db, void *arg, struct why *why)
 	return e ? e : audit_token(db, c->services, RECORD_TOKEN_REVOKED, &c->row, c->actor, why);
 }
 
-/* Of its owner, whichever of its tokens submitted them. */
+/* Stops the jobs of the token's owner, whichever of the owner's tokens submitted them. */
 static void
 stop_jobs(struct exchange *x, const struct token_change *c)
 {

@@ -294,7 +294,7 @@ views_jobs(struct exchange *x, struct json *head)
 	exchange_list(x, head, "jobs", fill_jobs, slice);
 }
 
-/* With the name that it has by now. */
+/* Adds a device's id and its present name. */
 static void
 add_device(struct json *v, struct registry *registry, const uint8_t id[32])
 {
