@@ -23,7 +23,8 @@ begin_passes(enum err e)
 	return e == ERR_EXISTS || (health_passes(e) && e != ERR_DENIED);
 }
 
-/* A mount point without its file system looks like this, and nothing may be written there. */
+/* ERR_IO if the directory has neither keys nor a database: it may be a mount point without its file system, in which nothing may be
+ * written. */
 static enum err
 look_for_state(const char *dir, struct why *why)
 {
@@ -41,7 +42,8 @@ look_for_state(const char *dir, struct why *why)
 	    dir);
 }
 
-/* The seal is of the directory that is there: before the state's file system is mounted it would shut that out. */
+/* Brings the coordinator up once. seal_close comes after look_for_state: before the state's file system is mounted, the sandbox would be
+ * for the directory below it. */
 static enum err
 bring_up(struct setup **out, const struct config *config, bool *sealed, struct why *why)
 {
@@ -62,7 +64,7 @@ bring_up(struct setup **out, const struct config *config, bool *sealed, struct w
 	return permission_explain(config->state_dir, e, why);
 }
 
-/* False: told to end. */
+/* Waits until the next try. False: a signal asked the program to end. */
 static bool
 rest(const sigset_t *signals)
 {

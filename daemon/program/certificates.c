@@ -29,7 +29,7 @@ same_ca(const struct services_ca *a, const struct services_ca *b)
 	    same_cert(&a->signer, &b->signer);
 }
 
-/* The CA as its files stand; *out stays NULL if that is the one in use. */
+/* Loads the CA from its files; *out stays NULL if that CA is in use already. */
 static enum err
 load_ca(const struct services *s, struct services_ca **out, struct why *why)
 {
@@ -87,7 +87,7 @@ is_shown(const struct services *s, const struct x509_cert *cert)
 	return same;
 }
 
-/* *out stays NULL if certificate and CA are those in use. */
+/* Loads the server's certificate from its file; *out stays NULL if certificate and CA are in use already. */
 static enum err
 load_tls(const struct services *s, const struct services_ca *fresh_ca, struct services_tls **out,
     struct why *why)

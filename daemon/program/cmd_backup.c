@@ -17,7 +17,7 @@
 #define IOPRIO_IDLE (3 << 13)
 #define IOPRIO_PROCESS 1
 
-/* Rounds come first: on the processor, and on disks whose scheduler knows the idle class. */
+/* Lowers this process's priority, so that rounds come first: on the processor, and on disks whose scheduler knows the idle class. */
 static void
 step_back(void)
 {

@@ -11,10 +11,10 @@
 #include "states.h"
 #include "store.h"
 
-/* Who would be shut out: devices that do not work with a certificate of the next CA. */
+/* The devices that would be locked out, because they do not work with a certificate of the next CA. */
 struct behind {
 	uint64_t generation, count;
-	const char *told; /* each is printed after this word; NULL: none is */
+	const char *told; /* each device is printed after this word; NULL: no device is printed */
 };
 
 static enum err

@@ -54,7 +54,7 @@ print_sum(const struct check *c)
 		       : "");
 }
 
-/* Of encrypted deltas; NULL without one. */
+/* *found: the key of encrypted deltas, in *key; NULL: there is none. */
 static enum err
 find_key(const struct config *config, struct delta_key *key, const struct delta_key **found,
     struct why *why)
@@ -109,7 +109,7 @@ examine(const struct options *o, const struct config *config)
 	return rc;
 }
 
-/* What is wrong with options that do not go together; NULL: nothing. */
+/* Why the options cannot be used together; NULL: they can. */
 static const char *
 misuse(struct options *o, const char *older)
 {

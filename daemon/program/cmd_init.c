@@ -77,7 +77,7 @@ is_there(const struct config *config, const char *name)
 	return access(path, F_OK) == 0;
 }
 
-/* One that cannot be read may hold everything. */
+/* Is there a database? True also for one that cannot be read, as it may hold everything. */
 static bool
 has_database(const struct config *config)
 {
@@ -149,7 +149,7 @@ choose_incarnation(bool fresh)
 	return fresh || now < 2 ? 1 : (uint64_t)now;
 }
 
-/* What stands in its place is empty; but a log without its database may hold the end of what was lost. */
+/* Sets aside, in lost/, an empty file in the database's place, and a log, which may hold the last commits of a lost database. */
 static enum err
 clear_place(const struct config *config, struct why *why)
 {
@@ -190,7 +190,7 @@ draw_token(struct first *f, char text[TOKEN_TEXT_MAX])
 	return ERR_OK;
 }
 
-/* Leaves the keys in f. */
+/* Makes the database; the keys stay in f. */
 static enum err
 make_database(
     const struct config *config, struct first *f, char text[TOKEN_TEXT_MAX], struct why *why)
@@ -212,7 +212,7 @@ make_database(
 	return e;
 }
 
-/* Marks what it has begun, so that a second init may finish it. */
+/* Marks that an init has begun, so that a second init may finish it. */
 static enum err
 begin(const struct config *config, int *lock, struct why *why)
 {

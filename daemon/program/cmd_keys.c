@@ -39,7 +39,7 @@ write_all(int fd, const char *data, size_t len, const char *file, struct why *wh
 	return ERR_OK;
 }
 
-/* A file that is there is never replaced: it may be the only copy of the keys of before. */
+/* Writes the archive to a new file; a file that is there is never replaced, as it may be the only copy of earlier keys. */
 static enum err
 save(const char *file, const struct buf *archive, struct why *why)
 {
@@ -92,7 +92,7 @@ read_all(int fd, struct buf *out, const char *file, struct why *why)
 	return e;
 }
 
-/* Also from a pipe, so that a program may decrypt it. */
+/* Reads an archive from a file, or from a pipe, so that another program may decrypt it. */
 static enum err
 get(const char *file, struct buf *out, struct why *why)
 {
@@ -119,7 +119,7 @@ struct unpacked {
 	struct services_ca *ca;
 };
 
-/* One at a time; what a killed one left goes. */
+/* Makes and locks the directory to unpack in, so that one command runs at a time, and empties it of what a killed command left. */
 static enum err
 open_dir(struct unpacked *u, const struct config *config, struct why *why)
 {
@@ -163,7 +163,7 @@ compare_database(
 	return e;
 }
 
-/* Sound, of one coordinator, and of the one that the configuration names. */
+/* Unpacks an archive; its files must be sound, of one coordinator, and of the CA that the configuration names. */
 static enum err
 unpack(struct unpacked *u, const struct config *config, const char *file, struct why *why)
 {
@@ -223,7 +223,7 @@ export_keys(const struct config *config, const char *file)
 	return COMMAND_OK;
 }
 
-/* With the lock: a coordinator reads its keys as it starts. */
+/* Moves the unpacked keys to keys/, holding the state directory's lock, because a coordinator reads its keys as it starts. */
 static enum err
 adopt(const struct config *config, const char *file, struct unpacked *u, struct why *why)
 {

@@ -53,8 +53,8 @@ is_live(struct store_db *db, const uint8_t id[16])
 	return e || states_job_lives(job.state);
 }
 
-/* A crash before the commit has left the deltas that the model was made from; after a commit that this database does not know of,
- * they are gone. Of a job that was stopped nothing was committed any more. */
+/* Judges a model of the open round. After a crash before the commit, the deltas that the model was made from are there; after a commit that
+ * this database does not know of, they are gone. A job that was stopped had no commit any more. */
 static enum models_fate
 judge_open(struct store_db *db, const struct question *q)
 {
@@ -66,7 +66,7 @@ judge_open(struct store_db *db, const struct question *q)
 	return !e && r.there > 0 && r.gone == 0 ? MODELS_LEFTOVER : MODELS_LOST;
 }
 
-/* A model of a round that is over is known by the round's row. */
+/* Reads the row of the model's round: the row of an ended round names its model. */
 static enum err
 ask_round(struct store_db *db, struct question *q)
 {
@@ -111,7 +111,7 @@ has_origin(const struct services *s, struct question *q)
 	return hex_decode(q->job, sizeof(q->job), meta.job, strlen(meta.job));
 }
 
-/* An optimizer's state says nothing of its origin: it goes with the models, which do. */
+/* Judges a model or a state. An optimizer state does not say its origin: if it is not in use, it is set aside only when a model is lost. */
 static enum models_fate
 judge(void *ctx, const uint8_t id[32], bool state)
 {

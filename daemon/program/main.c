@@ -39,7 +39,7 @@
 
 #define FILES_BESIDE 64 /* descriptors that are no connection's */
 
-/* May so many connections be open as the configuration allows? The start raises the soft limit to the hard one. */
+/* Are there too few descriptors for the connections that the configuration allows? The start raises the soft limit to the hard one. */
 static bool
 lacks_files(const struct config *config, char text[256])
 {
@@ -219,7 +219,7 @@ print_finding(void *count, const char *text)
 	++*(unsigned *)count;
 }
 
-/* Mistakes first: what cannot be read cannot be tried. */
+/* Reads the configuration and reports mistakes; only without mistakes is it tried. Returns how many findings there were. */
 static unsigned
 examine(struct config *config, const char *path)
 {

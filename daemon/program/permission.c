@@ -31,7 +31,7 @@ user_name(uid_t uid, char out[NAME_ROOM])
 	return out;
 }
 
-/* May this process not use it? What lies in a folder is only read, or written anew. */
+/* Is this file or folder closed to this process? Files in a folder are only read, or written anew. */
 static bool
 is_closed(struct found *f, bool inner)
 {
@@ -42,7 +42,7 @@ is_closed(struct found *f, bool inner)
 	return access(f->path, want) != 0 && errno == EACCES;
 }
 
-/* A file of a folder, or a folder's; false: none. */
+/* Looks for a closed file in a folder, or in its folders; false: there is none. */
 static bool
 look_in(const char *dir, unsigned deeper, struct found *f)
 {
@@ -68,7 +68,7 @@ look_in(const char *dir, unsigned deeper, struct found *f)
 	return found;
 }
 
-/* The directory, or what above it cannot be entered. */
+/* Is the directory closed, or a directory above it that cannot be entered? */
 static bool
 look_above(const char *dir, struct found *f)
 {
@@ -92,7 +92,7 @@ shorten(const char *path, char out[PATH_ROOM])
 	snprintf(out, PATH_ROOM, "%s%.75s", cut ? "..." : "", path + cut);
 }
 
-/* Told from a directory's file: it should be the directory's owner's. */
+/* Adds the finding to *why. A file should belong to the owner of the directory. */
 static void
 say(const char *dir, const struct found *f, struct why *why)
 {

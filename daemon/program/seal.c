@@ -8,7 +8,7 @@
 #include "file.h"
 #include "log.h"
 
-/* The directory that the socket stands in. */
+/* Allows making sockets in the directory of the admin socket. */
 static enum err
 allow_socket(const struct confine *domain, const char *path, struct why *why)
 {

@@ -85,7 +85,7 @@ use_first_config(struct setup *u, const struct config *config, struct why *why)
 	return ERR_OK;
 }
 
-/* One coordinator per state directory; the lock goes with the process. */
+/* Takes the lock of the state directory, which one coordinator has at a time; the lock ends with the process. */
 static enum err
 take_lock(struct setup *u, struct why *why)
 {
@@ -119,7 +119,7 @@ ca_facts(const struct services *s)
 	return facts;
 }
 
-/* fresh: the CA that is to come; NULL: the present one stays. */
+/* Is the CA the one that the configuration names? fresh: the CA that is to be put to use; NULL: the present CA. */
 static enum err
 check_pinned(const struct services *s, const struct services_ca *fresh, const struct config *c,
     struct why *why)
@@ -163,7 +163,7 @@ append_ca(struct store_db *db, void *arg, struct why *why)
 	return e ? e : note_ca(db, arg, why);
 }
 
-/* Keys of another coordinator, or of before the CA was replaced, would shut the devices out. */
+/* ERR_DENIED if the keys are another coordinator's, or older than the last replacement of the CA: devices would be locked out. */
 static enum err
 compare_ca(struct store_db *db, void *arg, struct why *why)
 {
@@ -193,15 +193,15 @@ note_renamed(void *ctx, const struct store_device *d)
 	return audit_device(r->db, r->s, d, "coordinator", NULL);
 }
 
-/* A state of before may have devices of one name. */
+/* Renames devices with equal names, which a state of an older version may have. */
 static enum err
 settle_names(struct store_db *db, void *arg, struct why *why)
 {
 	return names_settle(db, note_renamed, &(struct renaming){arg, db}, why);
 }
 
-/* What is done already, by a start or in files, and not undone when it cannot be recorded: a full disk must not keep a coordinator
- * down. Its next start says the same. */
+/* Logs if an audit entry could not be written. The change, made at a start or in files, is not undone: a full disk must not keep a
+ * coordinator down, and the next start tries again. */
 static void
 appended(void *arg, enum err e, const struct why *why)
 {
@@ -210,7 +210,7 @@ appended(void *arg, enum err e, const struct why *why)
 		log_event(LOG_LEVEL_ERROR, "audit.failed", LOG_S("why", why->text));
 }
 
-/* With another one the coordinator goes on: devices are refused the tasks that they hold, and get new ones. */
+/* Notes the task key. With another key than before the coordinator goes on: devices' tasks are refused, and they get new ones. */
 static enum err
 settle_task_key(struct store_db *db, void *key, struct why *why)
 {
@@ -224,7 +224,7 @@ settle_task_key(struct store_db *db, void *key, struct why *why)
 	return e && e != ERR_DENIED ? e : keys_compare_note_task(db, key);
 }
 
-/* An empty database would know nothing of the models and deltas here: a start never makes one. */
+/* Opens the store. A start never makes a database: an empty one would know nothing of the models and deltas in the directory. */
 static enum err
 open_store(struct setup *u, struct why *why)
 {
@@ -373,7 +373,7 @@ setup_new(struct setup **out, const struct config *config, struct why *why)
 	return ERR_OK;
 }
 
-/* Lets scripts find a coordinator that was given port 0. A disk that takes no file must not prevent the start. */
+/* Writes a port to a file, so that scripts find a coordinator with port 0. A failure, as on a full disk, does not prevent the start. */
 static void
 write_port(const struct setup *u, const char *name, uint16_t port)
 {
@@ -423,7 +423,7 @@ setup_warn(const struct setup *u)
 				 : "give all names to \"rivuletd init --name\" and reload"));
 }
 
-/* What a running coordinator cannot change; NULL if nothing of it differs. */
+/* The name of a setting that differs and that a running coordinator cannot change; NULL: there is none. */
 static const char *
 fixed_difference(const struct config *a, const struct config *b)
 {

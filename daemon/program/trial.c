@@ -14,11 +14,11 @@
 #include "listen.h"
 #include "start.h"
 
-/* One value: where it is kept, and what it is called where no file gives it. */
+/* A value of the configuration: where it is kept, and its name if no file sets it. */
 struct value {
 	const void *field;
 	const char *name;
-	size_t which; /* of several */
+	size_t which; /* index of the value in a list */
 };
 
 static void
@@ -58,7 +58,7 @@ try_file(const struct trial *t, struct value v)
 		close(fd);
 }
 
-/* What is not there is made at the start, as far as what there is of it allows. */
+/* Tries a directory. A missing one is made at the start, if the nearest existing directory above it allows that. */
 static void
 try_directory(const struct trial *t, struct value v)
 {
@@ -88,7 +88,7 @@ try_address(const struct trial *t, struct value v, const struct config_listen *a
 		close(fd);
 }
 
-/* The service manager makes the directory of the default. */
+/* Tries the admin socket's directory; the service manager makes that of the default. */
 static void
 try_socket(const struct trial *t)
 {

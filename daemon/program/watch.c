@@ -43,8 +43,8 @@ struct watch {
 	pthread_mutex_t lock; /* of stopping */
 	pthread_cond_t wake;
 	bool stopping;
-	bool tight; /* the jobs do not fit; the thread's own */
-	unsigned looks, keys_faults; /* likewise */
+	bool tight; /* the disk has no room for the jobs; used by the thread alone */
+	unsigned looks, keys_faults; /* used by the thread alone */
 };
 
 /* --- looking */
@@ -55,7 +55,7 @@ folder_path(const struct watch *h, const char *name, char *out, size_t room)
 	snprintf(out, room, "%s%s", h->services->fixed->state_dir, name);
 }
 
-/* What the file system itself says: costs nothing, so it is asked all the time. */
+/* Asks the file system whether it can be written and has so many bytes free, which is cheap enough for every look. */
 static enum err
 look_at(const char *path, uint64_t need, struct why *why)
 {
@@ -73,7 +73,7 @@ look_at(const char *path, uint64_t need, struct why *why)
 	return ERR_OK;
 }
 
-/* Unlinked before it is written, so that nothing stays whatever happens. */
+/* Writes a test file in the folder; it is unlinked before it is written, so that no file stays whatever happens. */
 static enum err
 write_probe(const char *folder, struct why *why)
 {
@@ -134,7 +134,7 @@ write_row(struct store_db *db, void *arg, struct why *why)
 	return store_meta_put(db, "probe", *(uint64_t *)arg);
 }
 
-/* Everything that a round needs, tried for real. */
+/* Tries everything that a round needs: descriptors, memory, disk, database. */
 static enum err
 try_all(struct watch *h, uint64_t memory, uint64_t disk, struct why *why)
 {
@@ -188,7 +188,8 @@ keep_reserve(const struct services *s)
 		reserve_keep(s->reserve, bytes);
 }
 
-/* A coordinator that runs has its keys in memory; its next start, or reload, would fail. Twice, as somebody may be replacing them. */
+/* Warns if keys/ has become unusable: a running coordinator has its keys in memory, but its next start or reload would fail. Only when
+ * found twice, as somebody may be replacing the keys. */
 static void
 look_at_keys(struct watch *h)
 {
@@ -241,7 +242,7 @@ look(struct watch *h)
 		health_set(h->services->health, health_reason_of(e), 0, why.text);
 }
 
-/* False when it is time to end. */
+/* Waits for the next look. False: the thread is to end. */
 static bool
 wait_a_while(struct watch *h)
 {
