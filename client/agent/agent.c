@@ -43,7 +43,7 @@ struct agent {
 	uint64_t done; /* deltas that were taken */
 };
 
-/* The job's, fetched once. */
+/* *out: the job's document, fetched once. */
 static enum err
 find_document(struct agent *a, const char *job, const struct document **out, struct why *why)
 {
@@ -64,7 +64,7 @@ find_document(struct agent *a, const char *job, const struct document **out, str
 	return ERR_OK;
 }
 
-/* Does the owner let some jobs alone use what the recipe names? */
+/* Does the owner let only some jobs use the data set or the trainer that the recipe names? */
 static bool
 is_gated(struct agent *a, const struct recipe *recipe)
 {
@@ -75,7 +75,7 @@ is_gated(struct agent *a, const struct recipe *recipe)
 	return (item && gate_used(&item->settings->gate)) || (program && gate_used(&program->gate));
 }
 
-/* From here on the task's recipe is the one that the job's id stands for. */
+/* If the owner lets only some jobs in, replaces the task's recipe by the one in the job's document. */
 static enum abort_reason
 check_document(struct agent *a, struct work *w, struct why *why)
 {
@@ -94,7 +94,7 @@ check_document(struct agent *a, struct work *w, struct why *why)
 	return e == ERR_NOMEM ? ABORT_OUT_OF_MEMORY : ABORT_REFUSED;
 }
 
-/* A gate that is used was seen by check_document. */
+/* Does the gate let the job in? check_document has fetched the document for each gate in use. */
 static bool
 admitted(struct agent *a, const struct gate *gate, const char *job)
 {
@@ -166,7 +166,7 @@ run_trainer(struct agent *a, const struct trainer_in *in, struct why *why)
 	return trainer->run(in, &a->out, why);
 }
 
-/* While one trains, programs that wait for their next task are looked after. */
+/* Should the training stop? Called during a training; also tends to persistent programs that wait for a task. */
 static bool
 stop_training(void *agent)
 {
@@ -234,7 +234,7 @@ submit_reason(const struct rivulet *r, int rc)
 	return rc == RIVULET_IO ? device_disk(r) : ABORT_TRAINER_FAILED;
 }
 
-/* Of one that was told to end and did not do it well, the cause is who told it. */
+/* Why the task is given back. If the trainer was told to end and did not do so well, the cause is why it was told. */
 static struct abort_cause
 abort_cause(const struct agent *a)
 {
@@ -267,7 +267,7 @@ tell_done(struct agent *a, const struct task *task, double seconds)
 			EVENTS_D("accuracy", f->accuracy), EVENTS_D("seconds", seconds)));
 }
 
-/* The sentence and, of what was said, as much of the end as fits beside it. */
+/* Gives the task back with the sentence and as much of the end of the trainer's output as fits. */
 static int
 give_back(struct agent *a, const struct why *why)
 {
@@ -327,7 +327,7 @@ reload_wanted(const struct agent *a)
 	return a->options->reload && *a->options->reload;
 }
 
-/* What the service manager shows of a device that waits. */
+/* Tells the service manager why the device waits. */
 static void
 tell_rest(struct agent *a)
 {
@@ -342,7 +342,7 @@ tell_rest(struct agent *a)
 	tell_status(a, line);
 }
 
-/* Asked while the device waits. */
+/* Called while the device waits. True: the settings are to be read again. */
 static bool
 interrupt(void *agent)
 {
@@ -353,7 +353,7 @@ interrupt(void *agent)
 	return reload_wanted(a);
 }
 
-/* One task. It waits as long as it takes: RIVULET_TIMEOUT only where the settings are to be read again before it. */
+/* Waits for a task, however long that takes, and does it. RIVULET_TIMEOUT only if the settings are to be read again before there is one. */
 static int
 one_task(struct agent *a)
 {
@@ -413,7 +413,7 @@ loop(struct agent *a)
 	}
 }
 
-/* An owner should know when a program could look around. */
+/* Warns the owner if programs cannot be confined to a sandbox. */
 static void
 say_unconfined(struct agent *a)
 {
@@ -422,7 +422,7 @@ say_unconfined(struct agent *a)
 		    EVENTS_PAIRS(EVENTS_S("reason", program_unconfined())));
 }
 
-/* The checker is there once a check is. */
+/* Sets the owner's check, if the settings have one, and makes its spawner. */
 static enum err
 set_check(struct agent *a, struct why *why)
 {

@@ -18,7 +18,8 @@ struct external {
 	bool asked; /* it was told to finish */
 };
 
-/* `rivulet trainer` makes the same network as the agent, and takes the same kernels: nobody but the agent can write to the home. */
+/* The choice of kernels for the program: `rivulet trainer` makes the same network as the agent and must use the same kernels, but cannot
+ * write to the home. */
 static const char *
 kernels_of(const struct trainer_in *in)
 {
@@ -120,7 +121,7 @@ work_once(struct external *x, struct why *why)
 	return e;
 }
 
-/* It is started while its task's files are written. */
+/* Has a persistent program do the task; the program starts while the task's files are written. */
 static enum err
 work_with(struct external *x, struct companions *all, struct why *why)
 {
@@ -146,7 +147,7 @@ work_with(struct external *x, struct companions *all, struct why *why)
 	return e;
 }
 
-/* Behind its output: whatever is cut off, it is not the message. */
+/* Adds a message behind the program's output, where it is not cut off. */
 static void
 add_said(struct trainer_out *out, const char *said)
 {
@@ -158,7 +159,7 @@ add_said(struct trainer_out *out, const char *said)
 	last_words_add(&log, said, strlen(said));
 }
 
-/* Whatever is wrong with it, the work counts. */
+/* Keeps the program's state. A failure is noted in out->unkept, and the work counts all the same. */
 static void
 keep(struct external *x)
 {

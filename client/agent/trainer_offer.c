@@ -84,7 +84,7 @@ add_feature(struct offer *o, const char *name)
 		strcpy(o->features[o->feature_count++], name);
 }
 
-/* What the device does around any trainer stays; all else is the program's. */
+/* Puts a program's capabilities into the offer. Features that the device does with any trainer stay; the others are the program's. */
 static void
 put_capabilities(struct offer *o, const struct settings *s, const struct capabilities *c)
 {
@@ -110,7 +110,7 @@ put_name(message_name *names, size_t *count, const char *name)
 		strcpy(names[(*count)++], name);
 }
 
-/* For the kinds of tasks that it does and its owner gives it. */
+/* Puts a trainer into the offer, for the kinds of tasks that it can do and that the owner gives it. */
 static void
 put_trainer(struct offer *o, const struct settings_trainer *t, bool trains, bool evaluates)
 {
@@ -156,7 +156,7 @@ put_program(struct offer *o, const struct trainer_offer *t, const struct setting
 		messages_offer_set_figures(o, RECIPE_BUILTIN, true);
 }
 
-/* Better now than with the first task. What is wrong keeps neither the others nor the agent from their work. */
+/* Reports trainers whose programs cannot be run, before the first task. The others, and the agent, go on. */
 static void
 try_programs(const struct trainer_offer *t)
 {

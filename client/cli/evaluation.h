@@ -7,7 +7,7 @@
 /* Makes the document of a job that only evaluates a model from the document of a job whose models are evaluated. Pure. */
 struct cmd_evaluation {
 	const struct json *like; /* a job's document */
-	const char *model; /* its id in hex */
+	const char *model; /* the model's id in hex */
 	/* Name of the new job; NULL: the name of `like`, "-evaluate-" and the beginning of the model's id. */
 	const char *name;
 	uint64_t goal; /* reports wanted, and needed; 0: as in `like` */

@@ -54,7 +54,7 @@ open_file(struct after *a, int directory, struct why *why)
 		 : ERR_OK;
 }
 
-/* The one file that has it. */
+/* Finds the only file that has the tensor of this name. */
 static enum err
 find(struct after *files, size_t count, const char *name, struct after **out,
     const struct tensor **tensor, struct why *why)
@@ -76,7 +76,7 @@ find(struct after *files, size_t count, const char *name, struct after **out,
 	    count == 1 ? files[0].name : "what the trainer left", name);
 }
 
-/* Into the weights; where these are not in memory, its place is noted. */
+/* Reads a tensor into the weights or, if these are not in memory, notes the tensor's place. */
 static enum err
 take_tensor(
     struct work *w, const struct tensor *want, struct after *files, size_t count, struct why *why)
@@ -113,7 +113,7 @@ make_room(struct work_files *f, const struct work *w, size_t count, struct why *
 	return ERR_OK;
 }
 
-/* They stay open until the task is over, also where their names are gone by then. */
+/* Passes the open files to f: they stay open until the task is over, even if their names are gone. */
 static void
 hold(struct work_files *f, struct after *files, size_t count)
 {

@@ -67,7 +67,7 @@ add_path(struct cage *c, const char *path, unsigned access)
 		c->failed = true;
 }
 
-/* Is it the home, or the agent's own in it? The path is resolved. */
+/* Is the path the home, or one of the agent's own entries in it? The path is resolved. */
 static bool
 is_own(const struct cage *c, const char *path)
 {
@@ -85,7 +85,7 @@ is_own(const struct cage *c, const char *path)
 	return false;
 }
 
-/* What an owner names. One that is not there (yet) is passed over. False if it is the agent's own. */
+/* Adds a path that the owner names; a path that does not exist (yet) is passed over. False if the path is the agent's own. */
 static bool
 add_named(struct cage *c, const char *path, unsigned access)
 {
@@ -121,7 +121,7 @@ add_list(struct cage *c, const char *key, const char *list, unsigned access, str
 	return ERR_OK;
 }
 
-/* A program's directory and what lies beside it: /srv/venv for /srv/venv/bin/python. Never all there is. */
+/* Adds the directory of a program's file, or the one above a "bin": /srv/venv for /srv/venv/bin/python. Never the root directory. */
 static void
 add_tree(struct cage *c, const char *file)
 {
@@ -142,8 +142,8 @@ add_tree(struct cage *c, const char *file)
 		(void)!add_named(c, file, CONFINE_READ);
 }
 
-/* The program as it is found, and the files among its words: a script, say, or what mpirun is to start. Each as it is named and as
- * that is resolved, for a virtual environment's python is a link. */
+/* Adds the program as it is found, and files among its words: a script, say, or the program that mpirun is to start. Each by its name and
+ * by the resolved name, because a virtual environment's python is a link. */
 static void
 add_program(struct cage *c, const char *const *argv, const char *path)
 {
@@ -170,7 +170,7 @@ add_data(struct cage *c, const struct settings_data *d)
 		(void)!add_named(c, files[i], CONFINE_READ);
 }
 
-/* Disks as a whole: whoever owns them reads what lies on them. */
+/* Is the device a whole disk, through which a program with the right to it could read every file? */
 static bool
 is_disk(const char *name)
 {
@@ -185,7 +185,7 @@ is_disk(const char *name)
 	return strncmp(name, "sg", 2) == 0 || stat(path, &st) != 0 || S_ISBLK(st.st_mode);
 }
 
-/* All of them, but that those of the superuser, who may open any, are named one by one. */
+/* Adds the devices. For the superuser, who may open any, all but disks are added one by one. */
 static void
 add_devices(struct cage *c)
 {
@@ -326,7 +326,7 @@ cage_prepare(const struct apart *apart, const char *home, const char *trainer, s
 	return e;
 }
 
-/* It may be missing: whoever only asks a program makes none. */
+/* Adds the trainer's cache, which is missing if a program is only asked what it can. */
 static enum err
 use_cache(struct cage *c, const struct cage_options *o, struct why *why)
 {

@@ -35,12 +35,12 @@ struct companion {
 	const struct settings_trainer *trainer;
 	struct course course;
 	struct spawner spawner; /* fd -1: none yet */
-	/* Pipes for the messages that it reads, and that it writes; -1: closed. */
+	/* Pipes for messages to the program, and from it; -1: closed. */
 	int words_in, words_out;
-	int output; /* pipe of its standard output and error */
+	int output; /* pipe of the program's standard output and error */
 	struct buf pending; /* bytes still to be written to words_in */
 	struct lines lines;
-	struct last_words said; /* its output since companions_call; kept in log */
+	struct last_words said; /* the program's output since companions_call, kept in log */
 	char log[COMPANION_LOG_MAX];
 	struct backoff backoff;
 	double not_before; /* when the program may be started again */
@@ -56,7 +56,7 @@ struct companion {
 	bool taken, lost, asked;
 	enum course_event lost_by;
 	struct spawner_end end; /* how the process ended */
-	struct why wrong; /* what is wrong with its last message */
+	struct why wrong; /* what is wrong with the program's last message */
 };
 
 /* A program that is not started yet. NULL if memory is short. */

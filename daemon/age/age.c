@@ -43,7 +43,7 @@ struct age {
 	uint64_t store_ms; /* by clock_ms, when it is stored again */
 };
 
-/* What is to be durable, and what the log says then. */
+/* What is to be stored, and what is logged then. */
 struct marks {
 	struct age *age;
 	enum age_doubt doubt;
@@ -96,7 +96,7 @@ print_date(char out[DATE_MAX], double seconds)
 		out[0] = '\0';
 }
 
-/* In words, with what to do. Lock held. */
+/* out: what is wrong with the clock and what to do; "" while it is believed. Lock held. */
 static void
 describe(const struct age *a, struct reading now, char *out, size_t room)
 {
@@ -136,7 +136,7 @@ put_seconds(struct store_db *db, const char *key, double v)
 	return store_meta_put(db, key, (uint64_t)(int64_t)v);
 }
 
-/* 0 if there is none. */
+/* *out: the stored time of this key; 0 if there is none. */
 static enum err
 get_seconds(struct store_db *db, const char *key, double *out)
 {
@@ -147,7 +147,7 @@ get_seconds(struct store_db *db, const char *key, double *out)
 	return e == ERR_NOTFOUND ? ERR_OK : e;
 }
 
-/* Dates that had to wait for a clock that is believed. */
+/* Sets dates in rows that had to wait until the clock was believed. */
 static enum err
 settle(struct store_db *db, double now)
 {
@@ -156,7 +156,7 @@ settle(struct store_db *db, double now)
 	return e ? e : store_past_dated(db, now);
 }
 
-/* Where the clock should be: by the monotonic one of this boot, and for the next as a time. */
+/* Stores where the clock should be: as an offset from the monotonic clock of this boot, and as a time for the next boot. */
 static enum err
 put_step(struct store_db *db, const struct marks *m)
 {
@@ -391,8 +391,8 @@ note_seen(void *ctx, const struct store_seen *s)
 	return ERR_OK;
 }
 
-/* Of a database that never stored one: when the audit log was written to last, or a device was heard of after that. A fleet without work
- * leaves nothing in the log; and what lies ahead was noted by a wrong clock. */
+/* *out: the newest stored time. In a database without one: the time of the last audit entry, or of a later contact of a device, since a
+ * fleet without work leaves no entries. Contacts in the future are passed over, as a wrong clock noted them. */
 static enum err
 read_newest(struct store_db *db, double *out)
 {

@@ -75,7 +75,7 @@ count_one(void *ctx, const struct store_claim *c)
 	return ERR_OK;
 }
 
-/* For the administrator who decides. */
+/* Notes a key that claims to be the device's, for the administrator who decides. */
 static enum err
 note(struct store_db *db, const struct claim *c)
 {
@@ -139,7 +139,7 @@ doubt(const struct claim *c)
 	return NULL;
 }
 
-/* Was the certificate issued in the life that the backup does not know? What is of a time to come may be. */
+/* Was the certificate issued between the backup and the restore, so that the backup does not know it? A date in the future may be, too. */
 static bool
 fits(const struct claim *c, double restored_at)
 {
@@ -149,7 +149,7 @@ fits(const struct claim *c, double restored_at)
 	    (issued < restored_at || issued > c->now + AHEAD_S);
 }
 
-/* Another request may have come between; then the registry follows, and the request is looked at again. */
+/* *known: another request has put the key on record meanwhile; then the registry reads the row, and the request is routed again. */
 static enum err
 is_known(struct store_db *db, const struct claim *c, bool *known)
 {

@@ -57,7 +57,7 @@ is_asked(const struct rekey *r, const uint8_t spki[KEY_SPKI_LEN])
 	return strncmp(hex, r->asked, strlen(r->asked)) == 0;
 }
 
-/* *chosen: NULL is the present key. */
+/* *chosen: the claim that the administrator has chosen; NULL: the present key. */
 static enum err
 choose(const struct rekey *r, const struct store_claim **chosen, struct why *why)
 {
@@ -87,7 +87,7 @@ choose(const struct rekey *r, const struct store_claim **chosen, struct why *why
 	    found ? "several keys of the device begin so" : "no key of the device begins so");
 }
 
-/* They are known from now on, and refused as what they are. */
+/* Puts the other claiming keys on record as retired keys, so that they are refused as such from now on. */
 static enum err
 retire_others(struct store_db *db, const struct rekey *r)
 {

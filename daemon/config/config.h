@@ -90,7 +90,7 @@ struct config {
 	/* [spool] */
 	uint64_t spool_quota; /* quota = 0: bytes, 0 = no limit */
 	bool spool_memory; /* mode = durable | memory */
-	char spool_path[CONFIG_PATH_MAX]; /* path: its folder; "" = state_dir/spool */
+	char spool_path[CONFIG_PATH_MAX]; /* path: the spool's folder; "" = state_dir/spool */
 	char spool_key_file[CONFIG_PATH_MAX]; /* key_file: 32 bytes or 64 hex digits; "" = none */
 	/* part_time = 1h: then a broken upload that nobody resumes is removed. */
 	uint64_t spool_part_s;

@@ -44,7 +44,7 @@ struct response {
 	uint64_t file_at, file_len;
 	bool close;
 	enum problem_type problem;
-	char why[352]; /* why it was refused, for the log */
+	char why[352]; /* why the request was refused, for the log */
 };
 
 struct stream_ops;

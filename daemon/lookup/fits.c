@@ -8,8 +8,8 @@ same(const struct fits_thing *a, const struct fits_thing *b)
 	return a->id_len == b->id_len && memcmp(a->id, b->id, a->id_len) == 0;
 }
 
-/* Of two of one name and owner: does the name stand for a rather than for b? Of two that are as old as each other it stands for one, too:
- * both would take the places of others. */
+/* Of two things of one name and owner, does the name mean a rather than b? Of two of the same age it means one, too: both would take the
+ * places of other owners' things. */
 static bool
 outranks(const struct fits_thing *a, const struct fits_thing *b)
 {

@@ -52,7 +52,7 @@ step_of(struct search *s, const uint8_t owner[32])
 	return asker && memcmp(asker, owner, 32) == 0 ? &s->own : &s->others;
 }
 
-/* `id` may be that of the job whose model is the thing. */
+/* Notes a thing whose id begins with the word. `id` may be the id of a job whose model is the thing. */
 static void
 note_id(struct search *s, const struct fits_thing *t, const uint8_t *id, size_t len)
 {
@@ -207,7 +207,7 @@ lookup_find(struct engine *g, struct registry *registry, const struct lookup_que
 	return e ? e : choose(&s, id, why);
 }
 
-/* Whose things come first: who reads only has none. */
+/* The owner whose things come first; NULL for a reader, who owns none. */
 static const uint8_t *
 asker(const struct exchange *x)
 {

@@ -35,7 +35,7 @@ struct spent {
 	size_t count, room, sweep_at;
 };
 
-/* Since 1970, by the wall clock of the start and the monotonic one since. */
+/* The present hour since 1970, by the wall clock at the start and the monotonic clock since. */
 static uint64_t
 hour_of(const struct spent *s, uint64_t now_ms)
 {
@@ -112,7 +112,7 @@ sweep(struct spent *s, uint64_t now_ms)
 	s->sweep_at = kept < SWEEP ? SWEEP : 2 * kept;
 }
 
-/* As of now; NULL: no memory. */
+/* The entry of an identity as of now, made if there is none; NULL: no memory. */
 static struct entry *
 find(struct spent *s, const uint8_t who[32], uint64_t now_ms)
 {
@@ -132,7 +132,7 @@ find(struct spent *s, const uint8_t who[32], uint64_t now_ms)
 	return &s->entries[at];
 }
 
-/* Seconds until no more than `left` of what is counted is: the oldest hours go first. */
+/* Seconds until at most `left` of the counted bytes are left: the oldest hours go first. */
 static uint32_t
 wait_s(const struct entry *n, enum spent_kind kind, uint64_t left, uint64_t into_ms)
 {
@@ -278,7 +278,7 @@ spent_store(struct spent *s, struct store_db *db, const uint8_t who[32], uint64_
 	return store_spent_add(db, &row, PARTS);
 }
 
-/* One of the next hours is of a clock that went on before it was set right; one of another day says nothing. */
+/* Counts a row of the last day. A row of a coming hour was written by a clock that was ahead, and counts as the present hour. */
 static enum err
 load_row(void *ctx, const struct store_spent *row)
 {

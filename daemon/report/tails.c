@@ -32,8 +32,8 @@ is_of(const struct tails_item *i, const uint8_t job[16])
 	return i->serial > 0 && memcmp(i->tail.job, job, sizeof(i->tail.job)) == 0;
 }
 
-/* What the new one takes the place of: the device's own of this job, else the job's oldest if it has all it may, else the oldest, or a
- * free one. */
+/* The item that a new message replaces: the device's earlier one in this job, else the job's oldest if it has TAILS_OF_JOB, else a free
+ * one or the oldest of all. */
 static struct tails_item *
 place(struct tails *t, const struct tail *tail)
 {

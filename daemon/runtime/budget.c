@@ -5,7 +5,7 @@
 
 #include "ram.h"
 
-/* A machine that does not say what it has. */
+/* Memory assumed of a machine that does not say how much it has. */
 #define UNKNOWN ((uint64_t)2 << 30)
 #define LEAST ((uint64_t)64 << 20)
 

@@ -51,7 +51,7 @@ reserve_free(struct reserve *r)
 	free(r);
 }
 
-/* Lock held. Nothing has to be written for it. */
+/* Makes the file smaller, for which nothing has to be written. Lock held. */
 static bool
 shrink(struct reserve *r, uint64_t to)
 {

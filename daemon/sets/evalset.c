@@ -65,7 +65,7 @@ mapped_path(const struct data_source *from)
 					: from->path;
 }
 
-/* A file that is gone is read on: its bytes are there as long as it is mapped. */
+/* Is a set's file as it was read? A removed file is: its bytes are there as long as it is mapped. */
 static bool
 is_as_read(const struct held *h)
 {
@@ -94,7 +94,7 @@ evalset_stale(struct evalset *s, const char **name)
 	return stale;
 }
 
-/* What cannot be read is zeros in the map, and would be taken for values. */
+/* Loads a set. Pages that cannot be read are zeros in the map, and must not be taken for values. */
 static enum err
 load_files(struct held *h, const struct data_source *from, struct why *why)
 {
@@ -154,7 +154,7 @@ load(struct evalset *s, const char *name, const struct held **out, struct why *w
 	return e;
 }
 
-/* Of figures only. */
+/* *out: the recipe's network, planned only, for its figures. */
 static enum err
 plan_net(const struct recipe *r, uint64_t most, struct net **out, struct why *why)
 {
@@ -169,7 +169,7 @@ plan_net(const struct recipe *r, uint64_t most, struct net **out, struct why *wh
 	return net_new_part(out, &whole, why);
 }
 
-/* Before the first round, and not as a figure that is missing after each. */
+/* Checks the set against the network before the first round; otherwise a figure would be missing after each round. */
 static enum err
 check_set(
     const struct net *net, const struct recipe *recipe, const struct dataset *d, struct why *why)
@@ -210,7 +210,7 @@ check_net(
 	    TRAIN_MEASURE_BATCH, work, (double)c->evaluation_work);
 }
 
-/* The set as the job reads it: a text in windows of its length. Given back with give_back. */
+/* *out: the set as the job reads it, a text in windows of the job's length, until give_back. */
 static enum err
 borrow(struct evalset *s, const struct recipe *recipe, struct dataset *out, const struct held **of,
     struct why *why)
@@ -233,7 +233,7 @@ borrow(struct evalset *s, const struct recipe *recipe, struct dataset *out, cons
 	return e;
 }
 
-/* Sets count who uses their rows. */
+/* Ends borrow, with the lock held for windows, as a set counts the users of its rows. */
 static void
 give_back(struct evalset *s, const struct recipe *recipe, struct dataset *d)
 {
@@ -278,8 +278,8 @@ evalset_net_bytes(const struct recipe *recipe)
 	return bytes;
 }
 
-/* How many nets there are at a time: as many as the configuration says, if so many fit into its limit and into the budget, at least one. A
- * job of before there was a limit has a net all the same. */
+/* How many nets an evaluation has at a time: as many as the configuration says, as far as its limit and the budget have room; at least one,
+ * also for a job that was there before the limit. */
 struct nets {
 	unsigned threads;
 	uint64_t taken; /* bytes, for all but the first */

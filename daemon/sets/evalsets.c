@@ -34,7 +34,7 @@ drop(struct evalsets_use *u, struct shared *config)
 	free(u);
 }
 
-/* Takes config over. NULL: no memory, and it was given back. */
+/* Makes the sets of a configuration; takes config over. NULL: no memory, and config was given back. */
 static struct evalsets_use *
 make(struct evalsets *s, struct shared *shared, const struct config *config)
 {
@@ -57,7 +57,7 @@ give_locked(struct evalsets_use *u, struct shared *config)
 		drop(u, config);
 }
 
-/* Those whose files have changed are read anew by whoever comes now. */
+/* Has a file of the sets changed? Then the next user gets sets that are read anew. */
 static bool
 is_stale(const struct evalsets_use *u)
 {

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How long facts must speak for a kind before it is said: what is certain by what devices were told; what only follows from their
+/* How long facts must give a verdict before it is shown: one that is certain from what devices were told; one that only follows from their
  * silence, or from a pause between two tasks. */
 #define CERTAIN_MS 3000
 #define SILENCE_MS 60000
@@ -131,7 +131,7 @@ is_ready(enum wait_reason r)
 	return r == WAIT_NONE || r == WAIT_NOT_SELECTED || r == WAIT_REPORTED || r == WAIT_UNSENT;
 }
 
-/* Of those that the job selects. */
+/* Does this reason keep a device from working, of the devices that the job selects? */
 static bool
 keeps(enum wait_reason r)
 {
@@ -199,7 +199,7 @@ stuck_of_abort(enum abort_reason r)
 	return r == ABORT_REFUSED || abort_reason_passes(r) ? STUCK_OWNERS : STUCK_GAVE_UP;
 }
 
-/* Who asked lately, but was not asked about this job: other jobs have tasks out. The turn will come. */
+/* Devices that asked for work lately, and for which this job was not considered, as they have tasks of other jobs. Their turn will come. */
 static uint64_t
 busy(const struct stuck_facts *f)
 {
@@ -209,7 +209,7 @@ busy(const struct stuck_facts *f)
 	return others < f->elsewhere ? others : f->elsewhere;
 }
 
-/* Of whom nothing is known. */
+/* Devices of which nothing is known. */
 static uint64_t
 silent(const struct stuck_facts *f)
 {
@@ -219,7 +219,7 @@ silent(const struct stuck_facts *f)
 	return f->reach.devices > known ? f->reach.devices - known : 0;
 }
 
-/* What keeps most of the devices from it. */
+/* The reason that keeps most of the devices from working for the job. */
 static enum stuck_kind
 main_cause(const struct stuck_facts *f)
 {
@@ -278,7 +278,7 @@ stuck_wants_reach(const struct stuck_facts *f)
 	return f->state == JOB_RUNNING && f->is_open && in_sight(f) < f->quorum;
 }
 
-/* Too few can work on it. */
+/* The verdict when too few devices can work for the job. */
 static uint32_t
 judge_reach(const struct stuck_facts *f, struct stuck *out)
 {
@@ -301,7 +301,7 @@ judge_reach(const struct stuck_facts *f, struct stuck *out)
 	return sight + turn + unheard >= f->quorum ? SILENCE_MS : CERTAIN_MS;
 }
 
-/* It was opened again and again. */
+/* The verdict when the round was opened again and again. */
 static uint32_t
 judge_reopened(const struct stuck_facts *f, struct stuck *out)
 {

@@ -34,7 +34,7 @@ find_device(const struct tempo *t, const uint8_t id[32])
 									      : NULL;
 }
 
-/* Found or made; NULL: no memory. */
+/* The device's entry, found or made; NULL: no memory. */
 static struct tempo_device *
 device(struct tempo *t, const uint8_t id[32])
 {
@@ -124,7 +124,7 @@ drop_old(struct tempo *t, uint64_t oldest)
 	t->task_count = kept;
 }
 
-/* Who is new in a round is given as much as those who were before a start of the coordinator, whatever was measured since. */
+/* The steps of a task. A device without a measured speed gets as many as such devices got in this round before the coordinator's start. */
 static uint64_t
 steps_of(
     struct tempo *t, const struct local_spec *local, const struct tempo_device *d, uint64_t round)
@@ -197,7 +197,7 @@ load_speed(void *ctx, const struct store_speed *row)
 	return ERR_OK;
 }
 
-/* All at once: one after the other each would move the others. */
+/* Adds all devices before the fleet is put in order, instead of moving the others for each. */
 static enum err
 load_fleet(struct tempo *t)
 {

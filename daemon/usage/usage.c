@@ -17,7 +17,7 @@
 #include "spool.h"
 #include "view.h"
 
-/* Bytes and number of the files of a folder; one that is not there has none. */
+/* Bytes and number of the files in a folder; 0 for a missing folder. */
 static uint64_t
 folder_bytes(const char *dir, const char *name, uint64_t *count)
 {
@@ -88,7 +88,7 @@ usage_bytes(const struct job_forecast *f)
 	return f->models_bytes + f->spool_bytes + f->deltas_bytes + f->database_bytes;
 }
 
-/* Of all jobs. Their limit of kept deltas is one. */
+/* Bytes that all jobs will still take. Kept deltas of all jobs have one limit. */
 static uint64_t
 needed(const struct services *s, const struct usage *u)
 {
