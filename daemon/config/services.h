@@ -8,10 +8,10 @@
 /* What request handlers work with: made by main, alive as long as any thread, read-only but for what the pointed-to
  * objects lock themselves. */
 struct services {
-	/* Replaced whole on reload, of struct config, services_ca and services_tls (services_ca.h); connections hold the services_tls they were made
-	 * with. */
+	/* A struct config, services_ca and services_tls, each replaced whole on reload; a connection holds the services_tls that it was
+	 * made with. */
 	struct shared *config, *ca, *tls;
-	/* The first configuration: what a reload cannot change is read here. */
+	/* The configuration of the start: settings that a reload cannot change are read here. */
 	const struct config *fixed;
 	struct store *store;
 	struct engine *engine;
@@ -21,24 +21,24 @@ struct services {
 	struct archive *archive;
 	struct folder *folder;
 	struct audit *audit; /* counts refusals */
-	struct age *age; /* may be NULL in tests: the clock is believed */
-	struct spent *spent; /* may be NULL in tests, as the next one */
-	struct walks *walks;
-	struct health *health; /* may be NULL: health_note and health_reason know */
+	struct age *age; /* may be NULL in tests: then the clock is believed */
+	struct spent *spent; /* may be NULL in tests */
+	struct walks *walks; /* may be NULL in tests */
+	struct health *health; /* may be NULL: health_note and health_reason accept that */
 	struct reserve *reserve; /* may be NULL in tests */
 	struct worker_pool *pool;
-	struct worker_pool *slow; /* for what may take long; NULL (in tests): pool does that, too */
+	struct worker_pool *slow; /* for requests that may take long; NULL in tests: pool is used */
 	struct budget *budget; /* may be NULL in tests */
-	struct evalsets *sets; /* likewise */
-	struct stop *stop; /* what takes long looks at it; may be NULL in tests */
+	struct evalsets *sets; /* may be NULL in tests */
+	struct stop *stop; /* asks long work to end early; may be NULL in tests */
 	struct server *server;
 	struct wake wake;
-	/* Unix seconds: from when on the CA and the server's certificate in use are both valid; when the latter ends. */
+	/* Unix seconds: from when on CA and server certificate in use are both valid; when the server certificate ends. */
 	_Atomic int64_t certificate_begins, certificate_ends;
-	struct key *sign_key; /* receipts and records; never TLS or CA */
+	struct key *sign_key; /* signs receipts and records; never used for TLS or as CA */
 	uint64_t incarnation;
 	double started_at; /* Unix seconds */
-	double started; /* the same moment by clock_seconds() */
+	double started; /* the moment of started_at by clock_seconds() */
 };
 
 #endif
