@@ -13,10 +13,10 @@
 #include "examples.h"
 #include "fault.h"
 #include "gate.h"
-#include "nursery.h"
 #include "owner_check.h"
 #include "program.h"
 #include "room.h"
+#include "spawner_pool.h"
 #include "stock.h"
 #include "task_directory.h"
 #include "trainer.h"
@@ -31,7 +31,7 @@ struct agent {
 	struct stock stock;
 	struct document jobs[JOBS_KNOWN]; /* a ring: of jobs that a gate was asked about */
 	size_t next_job;
-	struct nursery *nursery;
+	struct spawner_pool *pool;
 	struct spawner spawner;
 	struct companions companions;
 	struct owner_check check;
@@ -191,7 +191,7 @@ train(struct agent *a, struct why *why)
 	    .settings = settings,
 	    .home = device_home(a->r),
 	    .kernels = device_home(a->r),
-	    .apart = a->nursery->apart,
+	    .apart = a->pool->apart,
 	    .device = session_device(device_session(a->r)),
 	    .spawner = &a->spawner,
 	    .seconds = work_budget(w, settings->seconds_per_round),
@@ -430,10 +430,10 @@ set_check(struct agent *a, struct why *why)
 
 	if (!*s->eligibility.check)
 		return ERR_OK;
-	enum err e = a->checker.fd < 0 ? nursery_spawner(a->nursery, &a->checker, why) : ERR_OK;
+	enum err e = a->checker.fd < 0 ? spawner_pool_spawner(a->pool, &a->checker, why) : ERR_OK;
 	a->check = (struct owner_check){.settings = s,
 	    .home = device_home(a->r),
-	    .apart = a->nursery->apart,
+	    .apart = a->pool->apart,
 	    .spawner = &a->checker,
 	    .stop = told_to_end,
 	    .context = a};
@@ -450,7 +450,7 @@ open_device(struct agent *a, char *why, size_t why_size)
 
 	if (rc != RIVULET_OK)
 		return rc;
-	enum err e = apart_check_home(a->nursery->apart, device_home(a->r), &inner);
+	enum err e = apart_check_home(a->pool->apart, device_home(a->r), &inner);
 	if (e || set_check(a, &inner)) {
 		snprintf(why, why_size, "%s", inner.text);
 		rivulet_close(a->r);
@@ -458,12 +458,12 @@ open_device(struct agent *a, char *why, size_t why_size)
 	}
 	device_consider(a->r, consider, a);
 	device_interrupt(a->r, interrupt, a);
-	task_directory_clean(device_home(a->r), a->nursery->apart);
+	task_directory_clean(device_home(a->r), a->pool->apart);
 	companions_init(&a->companions,
 	    &(struct companion_place){.settings = device_settings(a->r),
 		.home = device_home(a->r),
-		.apart = a->nursery->apart,
-		.nursery = a->nursery,
+		.apart = a->pool->apart,
+		.pool = a->pool,
 		.events = device_events(a->r)});
 	stock_init(&a->stock, device_settings(a->r));
 	stock_refresh(&a->stock, device_events(a->r));
@@ -473,7 +473,7 @@ open_device(struct agent *a, char *why, size_t why_size)
 	    &(struct trainer_offer){.settings = device_settings(a->r),
 		.events = device_events(a->r),
 		.home = device_home(a->r),
-		.apart = a->nursery->apart,
+		.apart = a->pool->apart,
 		.spawner = &a->spawner,
 		.stop = device_cancelled,
 		.context = a->r});
@@ -550,7 +550,7 @@ serve(struct agent *a, char *why, size_t why_size)
 }
 
 static int
-run(const struct agent_options *options, struct nursery *nursery, char *why, size_t why_size)
+run(const struct agent_options *options, struct spawner_pool *pool, char *why, size_t why_size)
 {
 	struct agent *a = calloc(1, sizeof(*a));
 	struct why inner = {""};
@@ -559,10 +559,10 @@ run(const struct agent_options *options, struct nursery *nursery, char *why, siz
 	if (!a)
 		return RIVULET_NOMEM;
 	a->options = options;
-	a->nursery = nursery;
+	a->pool = pool;
 	a->checker.fd = -1;
 	/* Nobody of the same user may look into this process. */
-	if (nursery_spawner(nursery, &a->spawner, &inner) ||
+	if (spawner_pool_spawner(pool, &a->spawner, &inner) ||
 	    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)
 		snprintf(why, why_size, "%s", inner.text);
 	else
@@ -578,7 +578,7 @@ run(const struct agent_options *options, struct nursery *nursery, char *why, siz
 int
 agent_run(const struct agent_options *options, char *why, size_t why_size)
 {
-	struct nursery nursery;
+	struct spawner_pool pool;
 	struct apart apart, *own = options->trainer_user ? &apart : NULL;
 	struct why inner = {""};
 
@@ -587,12 +587,12 @@ agent_run(const struct agent_options *options, char *why, size_t why_size)
 		return RIVULET_INVALID;
 	}
 	/* It comes first: it shall hold no key, and no memory that it has no use for. */
-	if (nursery_init(&nursery, own, &inner)) {
+	if (spawner_pool_init(&pool, own, &inner)) {
 		snprintf(why, why_size, "%s", inner.text);
 		return RIVULET_IO;
 	}
-	int rc = run(options, &nursery, why, why_size);
-	nursery_deinit(&nursery);
+	int rc = run(options, &pool, why, why_size);
+	spawner_pool_deinit(&pool);
 	if (own)
 		apart_deinit(own);
 	return rc;

@@ -109,7 +109,7 @@ static enum err
 work_once(struct external *x, struct why *why)
 {
 	struct child_result result = {.exited = false};
-	enum err e = cage_prepare(x->in->apart, x->in->home, x->program->name, why);
+	enum err e = program_sandbox_prepare(x->in->apart, x->in->home, x->program->name, why);
 
 	if (!e)
 		e = prepare(x, why);

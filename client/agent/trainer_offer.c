@@ -4,12 +4,12 @@
 #include <string.h>
 
 #include "buf.h"
-#include "cage.h"
 #include "capabilities.h"
 #include "err.h"
 #include "events.h"
 #include "messages.h"
 #include "program.h"
+#include "program_sandbox.h"
 #include "task_kind.h"
 
 #define GRACE_S 1
@@ -135,7 +135,8 @@ put_program(struct offer *o, const struct trainer_offer *t, const struct setting
 {
 	struct capabilities c = {.layer_count = 0};
 	struct why why = {""};
-	enum err e = t->home ? cage_prepare(t->apart, t->home, RECIPE_BUILTIN, &why) : ERR_OK;
+	enum err e =
+	    t->home ? program_sandbox_prepare(t->apart, t->home, RECIPE_BUILTIN, &why) : ERR_OK;
 
 	if (!e)
 		e = trainer_offer_ask(&c, t, &why);

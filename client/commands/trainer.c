@@ -18,9 +18,9 @@
 #include "option.h"
 #include "options.h"
 #include "print.h"
+#include "protocol.h"
 #include "recipe.h"
 #include "result.h"
-#include "spoken.h"
 
 static volatile sig_atomic_t ending; /* SIGTERM, SIGINT: save what there is, and leave */
 
@@ -119,7 +119,7 @@ struct talk {
 	int in, out;
 	struct lines lines;
 	struct json *next; /* a line that gives a task, not yet taken */
-	char task[SPOKEN_TASK_MAX]; /* in hand; "": none */
+	char task[PROTOCOL_TASK_MAX]; /* in hand; "": none */
 	bool closed, finish;
 };
 
@@ -213,7 +213,7 @@ stay(int in, int out, struct why *why)
 	struct talk t = {.in = in, .out = out};
 	enum err e = ERR_OK;
 
-	lines_init(&t.lines, SPOKEN_MAX);
+	lines_init(&t.lines, PROTOCOL_MAX);
 	if (say(&t, "ready", NULL))
 		e = err_set(why, ERR_CLOSED, "the agent is gone");
 	while (!e && !ending && (t.next || !t.closed)) {

@@ -12,7 +12,7 @@
 
 #include "events.h"
 #include "program.h"
-#include "spoken.h"
+#include "protocol.h"
 #include "task_directory.h"
 
 #define PIECE 4096
@@ -60,32 +60,32 @@ speak(struct companion *c, unsigned actions)
 {
 	const struct companion_task *t = c->task;
 
-	if (t && actions & COURSE_GIVE)
-		(void)!spoken_task(&c->pending, t->task, t->kind, c->directory);
-	if (t && actions & COURSE_FINISH)
-		(void)!spoken_finish(&c->pending, t->task);
+	if (t && actions & LIFECYCLE_GIVE)
+		(void)!protocol_task(&c->pending, t->task, t->kind, c->directory);
+	if (t && actions & LIFECYCLE_FINISH)
+		(void)!protocol_finish(&c->pending, t->task);
 	flush(c);
-	if (actions & COURSE_CLOSE)
+	if (actions & LIFECYCLE_CLOSE)
 		close_end(&c->words_in);
 }
 
 void
-companion_step(struct companion *c, enum course_event event)
+companion_step(struct companion *c, enum lifecycle_event event)
 {
-	unsigned actions = course_step(&c->course, event, backoff_now());
+	unsigned actions = lifecycle_step(&c->lifecycle, event, backoff_now());
 
 	speak(c, actions);
-	if (actions & COURSE_TERMINATE)
+	if (actions & LIFECYCLE_TERMINATE)
 		spawner_signal(&c->spawner, SIGTERM);
-	if (actions & COURSE_KILL)
+	if (actions & LIFECYCLE_KILL)
 		spawner_signal(&c->spawner, SIGKILL);
-	if (actions & COURSE_TAKE)
+	if (actions & LIFECYCLE_TAKE)
 		c->taken = true;
-	if (actions & COURSE_LOSE) {
+	if (actions & LIFECYCLE_LOSE) {
 		c->lost = true;
 		c->lost_by = event;
 	}
-	if (actions & (COURSE_FINISH | COURSE_TERMINATE))
+	if (actions & (LIFECYCLE_FINISH | LIFECYCLE_TERMINATE))
 		c->asked = true;
 }
 
@@ -94,38 +94,40 @@ companion_step(struct companion *c, enum course_event event)
 static bool
 has_task(const struct companion *c)
 {
-	enum course_state s = c->course.state;
+	enum lifecycle_state s = c->lifecycle.state;
 
-	return c->task && (s == COURSE_WORKING || s == COURSE_FINISHING || s == COURSE_PARTING);
+	return c->task &&
+	    (s == LIFECYCLE_WORKING || s == LIFECYCLE_FINISHING || s == LIFECYCLE_PARTING);
 }
 
 bool
 companion_must_speak(const struct companion *c)
 {
-	return c->course.state == COURSE_STARTING || c->course.state == COURSE_LATE || has_task(c);
+	return c->lifecycle.state == LIFECYCLE_STARTING || c->lifecycle.state == LIFECYCLE_LATE ||
+	    has_task(c);
 }
 
 static enum err
 hear(void *companion, const char *line, size_t len)
 {
 	struct companion *c = companion;
-	struct spoken said;
+	struct protocol_line said;
 	struct why why = {""};
-	enum err e = spoken_read(&said, line, len, &why);
+	enum err e = protocol_read(&said, line, len, &why);
 
 	if (e)
 		/* ERR_LIMIT would be the line's length. */
 		return err_set(&c->wrong, e == ERR_LIMIT ? ERR_INVALID : e,
 		    "trainer %s wrote a line that is not understood: %s", c->trainer->name,
 		    *why.text ? why.text : "it is no JSON");
-	if (said.kind == SPOKEN_READY)
-		companion_step(c, COURSE_IS_READY);
-	if (said.kind != SPOKEN_DONE)
+	if (said.kind == PROTOCOL_READY)
+		companion_step(c, LIFECYCLE_IS_READY);
+	if (said.kind != PROTOCOL_DONE)
 		return ERR_OK;
 	if (!has_task(c) || strcmp(said.task, c->task->task) != 0)
 		return err_set(&c->wrong, ERR_INVALID,
 		    "trainer %s is done with a task that it does not have", c->trainer->name);
-	companion_step(c, COURSE_DONE);
+	companion_step(c, LIFECYCLE_DONE);
 	return ERR_OK;
 }
 
@@ -136,7 +138,7 @@ take_words(struct companion *c, const char *data, size_t n)
 
 	if (e == ERR_LIMIT)
 		err_set(&c->wrong, e, "trainer %s wrote a line of more than %u bytes",
-		    c->trainer->name, SPOKEN_MAX);
+		    c->trainer->name, PROTOCOL_MAX);
 	return e;
 }
 
@@ -173,7 +175,7 @@ drain_words(struct companion *c)
 	close_end(&c->words_out);
 	c->closed_at = backoff_now();
 	if (*c->wrong.text)
-		companion_step(c, COURSE_WRONG);
+		companion_step(c, LIFECYCLE_WRONG);
 }
 
 /* The words first: what it printed before it said that it is done is then read, too. */
@@ -191,16 +193,16 @@ drain(struct companion *c)
 static void
 note_end(struct companion *c)
 {
-	enum course_state was = c->course.state;
+	enum lifecycle_state was = c->lifecycle.state;
 
 	drain(c);
 	close_end(&c->words_in);
 	close_end(&c->words_out);
 	close_end(&c->output);
 	buf_reset(&c->pending);
-	if (was != COURSE_LEAVING && was != COURSE_URGED)
+	if (was != LIFECYCLE_LEAVING && was != LIFECYCLE_URGED)
 		c->not_before = backoff_now() + backoff_next(&c->backoff);
-	companion_step(c, COURSE_ENDED);
+	companion_step(c, LIFECYCLE_ENDED);
 	tell(c, "trainer.ended");
 }
 
@@ -226,7 +228,7 @@ companion_pump(struct companion *c, int timeout_ms)
 	    {.fd = c->pending.len > 0 ? c->words_in : -1, .events = POLLOUT},
 	    {.fd = c->spawner.fd, .events = POLLIN}};
 
-	if (c->course.state == COURSE_ABSENT)
+	if (c->lifecycle.state == LIFECYCLE_ABSENT)
 		return;
 	poll(p, sizeof(p) / sizeof(*p), timeout_ms);
 	flush(c);
@@ -236,10 +238,10 @@ companion_pump(struct companion *c, int timeout_ms)
 	if (c->closed_at > 0 && now > c->closed_at + CLOSED_S && companion_must_speak(c)) {
 		err_set(&c->wrong, ERR_CLOSED, "trainer %s closed RIVULET_TRAINER_OUT",
 		    c->trainer->name);
-		companion_step(c, COURSE_WRONG);
+		companion_step(c, LIFECYCLE_WRONG);
 	}
-	if (course_due(&c->course, now))
-		companion_step(c, COURSE_DUE);
+	if (lifecycle_due(&c->lifecycle, now))
+		companion_step(c, LIFECYCLE_DUE);
 }
 
 /* --- its start */
@@ -278,7 +280,7 @@ give_order(struct companion *c, const int pipes[3][2], struct why *why)
 	enum err e = task_directory_stay(&stay, &place, why);
 
 	if (!e)
-		e = cage_prepare(c->place->apart, c->place->home, c->trainer->name, why);
+		e = program_sandbox_prepare(c->place->apart, c->place->home, c->trainer->name, why);
 	if (!e)
 		e = program_order_init(&order, &program, why);
 	if (e)
@@ -295,10 +297,10 @@ find_spawner(struct companion *c, struct why *why)
 {
 	if (c->spawner.fd >= 0)
 		return ERR_OK;
-	if (c->place->apart && !c->place->nursery)
+	if (c->place->apart && !c->place->pool)
 		return err_set(why, ERR_STATE, "nobody may start programs as " APART_USER);
-	return c->place->nursery ? nursery_spawner(c->place->nursery, &c->spawner, why)
-				 : spawner_init(&c->spawner, why);
+	return c->place->pool ? spawner_pool_spawner(c->place->pool, &c->spawner, why)
+			      : spawner_init(&c->spawner, why);
 }
 
 enum err
@@ -327,10 +329,10 @@ companion_start(struct companion *c, struct why *why)
 		return e;
 	}
 	lines_deinit(&c->lines);
-	lines_init(&c->lines, SPOKEN_MAX);
+	lines_init(&c->lines, PROTOCOL_MAX);
 	c->closed_at = 0;
 	c->wrong.text[0] = '\0';
-	companion_step(c, COURSE_STARTED);
+	companion_step(c, LIFECYCLE_STARTED);
 	tell(c, "trainer.started");
 	return ERR_OK;
 }
@@ -344,10 +346,11 @@ companion_new(const struct companion_place *place, const struct settings_trainer
 		return NULL;
 	c->place = place;
 	c->trainer = trainer;
-	c->course = (struct course){.grace_s = trainer->grace_s, .idle_s = trainer->idle_exit_s};
+	c->lifecycle =
+	    (struct lifecycle){.grace_s = trainer->grace_s, .idle_s = trainer->idle_exit_s};
 	c->spawner.fd = c->words_in = c->words_out = c->output = -1;
-	buf_init(&c->pending, SPOKEN_MAX);
-	lines_init(&c->lines, SPOKEN_MAX);
+	buf_init(&c->pending, PROTOCOL_MAX);
+	lines_init(&c->lines, PROTOCOL_MAX);
 	last_words_init(&c->said, c->log, sizeof(c->log));
 	backoff_init(&c->backoff, (uint64_t)getpid());
 	return c;

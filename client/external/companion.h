@@ -1,14 +1,14 @@
 #ifndef COMPANION_H
 #define COMPANION_H
 #include "backoff.h"
-#include "course.h"
 #include "last_words.h"
+#include "lifecycle.h"
 #include "lines.h"
-#include "nursery.h"
+#include "spawner_pool.h"
 
 /*
  * A persistent program, which stays from task to task ([trainer NAME] persistent = yes): its process, and the messages to and from it. The
- * lifecycle of the program is in course.h; which program gets which task is in companions.h. Only companion_free blocks.
+ * lifecycle of the program is in lifecycle.h; which program gets which task is in companions.h. Only companion_free blocks.
  */
 #define COMPANION_LOG_MAX 2048
 
@@ -17,7 +17,7 @@ struct companion_place {
 	const struct settings *settings;
 	const char *home; /* the agent's */
 	const struct apart *apart; /* NULL: programs have the agent's user */
-	struct nursery *nursery; /* makes spawners; NULL: this process forks them */
+	struct spawner_pool *pool; /* makes spawners; NULL: this process forks them */
 	const struct events *events; /* NULL: no events are emitted */
 };
 
@@ -33,7 +33,7 @@ struct companion_task {
 struct companion {
 	const struct companion_place *place;
 	const struct settings_trainer *trainer;
-	struct course course;
+	struct lifecycle lifecycle;
 	struct spawner spawner; /* fd -1: none yet */
 	/* Pipes for messages to the program, and from it; -1: closed. */
 	int words_in, words_out;
@@ -54,7 +54,7 @@ struct companion {
 	const char *directory;
 	/* The task: is done; is lost, by lost_by; the program was told to finish it. */
 	bool taken, lost, asked;
-	enum course_event lost_by;
+	enum lifecycle_event lost_by;
 	struct spawner_end end; /* how the process ended */
 	struct why wrong; /* what is wrong with the program's last message */
 };
@@ -64,10 +64,10 @@ struct companion *companion_new(
     const struct companion_place *place, const struct settings_trainer *trainer);
 /* Kills the program if it runs, waits for its end, and frees c. */
 void companion_free(struct companion *c);
-/* Starts the program for c->job and c->data; the state must be COURSE_ABSENT. */
+/* Starts the program for c->job and c->data; the state must be LIFECYCLE_ABSENT. */
 ERR_MUST_USE enum err companion_start(struct companion *c, struct why *why);
-/* Steps c->course by the event, and does the actions that follow. */
-void companion_step(struct companion *c, enum course_event event);
+/* Steps c->lifecycle by the event, and does the actions that follow. */
+void companion_step(struct companion *c, enum lifecycle_event event);
 /* Waits at most timeout_ms for something to happen (messages, output, end, time over), and handles all that has. */
 void companion_pump(struct companion *c, int timeout_ms);
 /* Is an answer of the program awaited, so that end of file from it is an error? */

@@ -14,22 +14,22 @@
 static void
 see_off(struct companion *c)
 {
-	companion_step(c, COURSE_LEAVE);
-	while (c->course.state != COURSE_ABSENT)
+	companion_step(c, LIFECYCLE_LEAVE);
+	while (c->lifecycle.state != LIFECYCLE_ABSENT)
 		companion_pump(c, SLICE_MS);
 }
 
 static bool
 fits(const struct companion *c, const struct companion_task *t)
 {
-	enum course_state s = c->course.state;
+	enum lifecycle_state s = c->lifecycle.state;
 
 	uint64_t stamp = program_stamp(c->trainer);
 
 	/* What is just being replaced is no reason to start it: it may not be whole yet. */
 	if (stamp != 0 && stamp != c->stamp)
 		return false;
-	return (s == COURSE_READY || s == COURSE_STARTING || s == COURSE_LATE) &&
+	return (s == LIFECYCLE_READY || s == LIFECYCLE_STARTING || s == LIFECYCLE_LATE) &&
 	    c->data == t->data && (c->trainer->share_jobs || strcmp(c->job, t->job) == 0);
 }
 
@@ -73,18 +73,18 @@ companions_call(struct companions *all, const struct companion_task *t,
 		return err_set(why, ERR_NOMEM, "no memory for trainer %s", t->trainer->name);
 	struct companion *c = *slot;
 	companion_pump(c, 0);
-	if (c->course.state != COURSE_ABSENT && !fits(c, t))
+	if (c->lifecycle.state != LIFECYCLE_ABSENT && !fits(c, t))
 		see_off(c);
 	last_words_init(&c->said, c->log, sizeof(c->log));
-	c->course.task_until = t->seconds > 0 ? backoff_now() + t->seconds : 0;
+	c->lifecycle.task_until = t->seconds > 0 ? backoff_now() + t->seconds : 0;
 	c->task = NULL;
 	c->taken = c->lost = c->asked = false;
-	if (c->course.state == COURSE_LATE)
-		companion_step(c, COURSE_TASK);
+	if (c->lifecycle.state == LIFECYCLE_LATE)
+		companion_step(c, LIFECYCLE_TASK);
 	/* It shall not leave for idleness now, nor for the time that an earlier task had. */
-	c->course.until = c->course.state == COURSE_STARTING ? c->course.task_until : 0;
+	c->lifecycle.until = c->lifecycle.state == LIFECYCLE_STARTING ? c->lifecycle.task_until : 0;
 	enum err e = ERR_OK;
-	if (c->course.state == COURSE_ABSENT)
+	if (c->lifecycle.state == LIFECYCLE_ABSENT)
 		e = wait_and_start(c, t, out, why);
 	return e;
 }
@@ -92,7 +92,7 @@ companions_call(struct companions *all, const struct companion_task *t,
 void
 companions_drop(struct companions *all, const struct companion_task *t)
 {
-	companion_step(*slot_of(all, t->trainer), COURSE_DROPPED);
+	companion_step(*slot_of(all, t->trainer), LIFECYCLE_DROPPED);
 }
 
 /* Until the task is done or lost. */
@@ -100,18 +100,18 @@ static void
 work(struct companion *c, const struct companion_task *t)
 {
 	while (!c->taken && !c->lost) {
-		if (c->course.state == COURSE_READY)
-			companion_step(c, COURSE_TASK);
+		if (c->lifecycle.state == LIFECYCLE_READY)
+			companion_step(c, LIFECYCLE_TASK);
 		if (!companion_must_speak(c)) { /* it left while it had nothing to do */
 			c->lost = true;
-			c->lost_by = COURSE_ENDED;
+			c->lost_by = LIFECYCLE_ENDED;
 			return;
 		}
 		companion_pump(c, SLICE_MS);
 		if (t->stop && t->stop(t->context))
-			companion_step(c, COURSE_STOP);
+			companion_step(c, LIFECYCLE_STOP);
 	}
-	while (c->course.state == COURSE_KILLED)
+	while (c->lifecycle.state == LIFECYCLE_KILLED)
 		companion_pump(c, SLICE_MS);
 }
 
@@ -143,16 +143,16 @@ static enum err
 judge_loss(struct companion *c, struct companions_result *out, struct why *why)
 {
 	switch (c->lost_by) {
-	case COURSE_WRONG:
+	case LIFECYCLE_WRONG:
 		out->abort = ABORT_TRAINER_FAILED;
 		return err_set(why, ERR_INVALID, "%.250s", c->wrong.text);
-	case COURSE_STOP:
+	case LIFECYCLE_STOP:
 		out->abort = ABORT_STOPPED;
 		return err_set(why, ERR_AGAIN, "the agent is to end");
-	case COURSE_DUE:
+	case LIFECYCLE_DUE:
 		out->abort = ABORT_DEADLINE;
 		return err_set(why, ERR_TIMEOUT,
-		    c->course.state == COURSE_LATE
+		    c->lifecycle.state == LIFECYCLE_LATE
 			? "trainer %s was not ready in time; it goes on starting"
 			: "trainer %s did not finish when asked, and was killed",
 		    c->trainer->name);
@@ -212,7 +212,7 @@ any_left(struct companions *c)
 	bool left = false;
 
 	for (size_t i = 0; i < SETTINGS_TRAINERS_MAX; i++) {
-		if (!c->items[i] || c->items[i]->course.state == COURSE_ABSENT)
+		if (!c->items[i] || c->items[i]->lifecycle.state == LIFECYCLE_ABSENT)
 			continue;
 		companion_pump(c->items[i], SLICE_MS);
 		left = true;
@@ -225,7 +225,7 @@ companions_deinit(struct companions *c)
 {
 	for (size_t i = 0; i < SETTINGS_TRAINERS_MAX; i++)
 		if (c->items[i])
-			companion_step(c->items[i], COURSE_LEAVE);
+			companion_step(c->items[i], LIFECYCLE_LEAVE);
 	while (any_left(c))
 		;
 	for (size_t i = 0; i < SETTINGS_TRAINERS_MAX; i++) {

@@ -22,7 +22,7 @@ struct companions_result {
 
 /* Begins; no program is started yet. */
 void companions_init(struct companions *c, const struct companion_place *place);
-/* Tells all programs to leave, kills those that have not within 2 COURSE_LEAVE_S, and frees them. Blocks. */
+/* Tells all programs to leave, kills those that have not within 2 LIFECYCLE_LEAVE_S, and frees them. Blocks. */
 void companions_deinit(struct companions *c);
 /* Call now and then, also from a task's `stop`: reads what idle programs write, tells programs to leave that were idle for too long,
  * notices the end of programs. Does not block. */

@@ -19,7 +19,7 @@ program_order_init(struct program_order *out, const struct program *p, struct wh
 	if (child_split(out->words, out->argv, PROGRAM_WORDS_MAX))
 		return err_set(why, ERR_INVALID, "trainer %s: exec cannot be split into words",
 		    p->trainer->name);
-	const struct cage_options options = {.trainer = p->trainer,
+	const struct program_sandbox_options options = {.trainer = p->trainer,
 	    .argv = out->argv,
 	    .home = p->home,
 	    .apart = p->apart,
@@ -28,7 +28,7 @@ program_order_init(struct program_order *out, const struct program *p, struct wh
 	    .more = p->environment,
 	    .data = p->data,
 	    .threads = p->settings->threads};
-	enum err e = cage_init(&out->cage, &options, &inner);
+	enum err e = program_sandbox_init(&out->sandbox, &options, &inner);
 	if (e)
 		return err_set(why, e, "trainer %s: %.200s", p->trainer->name, inner.text);
 	while (out->argv[n])
@@ -36,11 +36,11 @@ program_order_init(struct program_order *out, const struct program *p, struct wh
 	out->argv[n] = p->word;
 	out->argv[n + 1] = NULL;
 	out->order = (struct spawner_order){.argv = out->argv,
-	    .environment = (const char *const *)out->cage.environment,
+	    .environment = (const char *const *)out->sandbox.environment,
 	    .directory = p->directory ? p->directory : "/",
-	    .paths = out->cage.paths,
-	    .path_count = out->cage.path_count,
-	    .but = *out->cage.home ? out->cage.home : NULL,
+	    .paths = out->sandbox.paths,
+	    .path_count = out->sandbox.path_count,
+	    .but = *out->sandbox.home ? out->sandbox.home : NULL,
 	    .memory_bytes = p->trainer->memory_bytes};
 	return ERR_OK;
 }
@@ -48,7 +48,7 @@ program_order_init(struct program_order *out, const struct program *p, struct wh
 void
 program_order_deinit(struct program_order *o)
 {
-	cage_deinit(&o->cage);
+	program_sandbox_deinit(&o->sandbox);
 }
 
 enum err
@@ -108,7 +108,7 @@ program_stamp(const struct settings_trainer *trainer)
 
 	snprintf(words, sizeof(words), "%s", trainer->exec);
 	if (child_split(words, argv, PROGRAM_WORDS_MAX) ||
-	    !cage_find(found, argv[0], getenv("PATH")))
+	    !program_sandbox_find(found, argv[0], getenv("PATH")))
 		return 0;
 	for (size_t i = 0; argv[i]; i++) {
 		if (!is_of_program(argv, i))
@@ -149,25 +149,26 @@ program_try(const struct settings *settings, const struct settings_trainer *trai
 	const char *place = ini_notes_place(&settings->notes, trainer->exec, INI_LAST);
 	char words[SETTINGS_TEXT_MAX], found[PATH_MAX];
 	struct why inner = {""};
-	struct cage cage;
+	struct program_sandbox sandbox;
 
 	snprintf(words, sizeof(words), "%s", trainer->exec);
 	if (child_split(words, argv, PROGRAM_WORDS_MAX))
 		return err_set(
 		    why, ERR_INVALID, "%scannot be split into words: a quote is open", place);
-	if (!cage_find(found, argv[0], getenv("PATH")))
+	if (!program_sandbox_find(found, argv[0], getenv("PATH")))
 		return err_set(
 		    why, ERR_NOTFOUND, "%s%.100s is not there or not executable", place, argv[0]);
 	enum err e = try_words(argv, place, why);
 	if (e)
 		return e;
-	const struct cage_options options = {.trainer = trainer, .argv = argv, .home = home};
-	e = cage_init(&cage, &options, &inner);
+	const struct program_sandbox_options options = {
+	    .trainer = trainer, .argv = argv, .home = home};
+	e = program_sandbox_init(&sandbox, &options, &inner);
 	if (e)
 		return err_set(why, e, "%s%.150s", place, inner.text);
-	const char *dir = cage_above_home(&cage);
+	const char *dir = program_sandbox_above_home(&sandbox);
 	if (above)
 		snprintf(above, PATH_MAX, "%s", dir ? dir : "");
-	cage_deinit(&cage);
+	program_sandbox_deinit(&sandbox);
 	return ERR_OK;
 }

@@ -1,7 +1,7 @@
 #ifndef PROGRAM_H
 #define PROGRAM_H
-#include "cage.h"
 #include "child.h"
+#include "program_sandbox.h"
 #include "settings.h"
 
 #define PROGRAM_WORDS_MAX 32
@@ -23,12 +23,12 @@ struct program {
 /* The order to start a program; the caller fills in the pipes. The struct points into itself: do not copy. */
 struct program_order {
 	struct spawner_order order;
-	struct cage cage;
+	struct program_sandbox sandbox;
 	const char *argv[PROGRAM_WORDS_MAX + 1];
 	char words[SETTINGS_TEXT_MAX];
 };
 
-/* Makes the order. Errors as cage_init, and ERR_INVALID for an exec that cannot be split into words. *p must outlive the order. */
+/* Makes the order. Errors as program_sandbox_init, and ERR_INVALID for an exec that cannot be split into words. *p must outlive the order. */
 ERR_MUST_USE enum err program_order_init(
     struct program_order *out, const struct program *p, struct why *why);
 void program_order_deinit(struct program_order *o);
@@ -45,7 +45,7 @@ ERR_MUST_USE enum err program_run(struct child_result *out, const struct program
 
 /* Could the trainer's program be run? ERR_INVALID: exec cannot be split into words, a script in it has no absolute path, or a path in read
  * or write is not absolute; ERR_NOTFOUND: the program, or a file that exec names by an absolute path, is missing. `why` begins with the
- * place in the settings. above: NULL, or gets cage_above_home, "" if there is none. */
+ * place in the settings. above: NULL, or gets program_sandbox_above_home, "" if there is none. */
 ERR_MUST_USE enum err program_try(const struct settings *settings,
     const struct settings_trainer *trainer, const char *home, char above[PATH_MAX],
     struct why *why);

@@ -25,7 +25,7 @@
 #define READ_ALSO 0050 /* a directory, for its group */
 #define CHANGE_ALSO 0070
 #define REMEDY "; see the drop-in trainer-user.conf"
-#define FIRST_FREE 64 /* above the descriptors that processes of a nursery have */
+#define FIRST_FREE 64 /* above the descriptors that processes of a pool have */
 #define FILES_MAX 4096 /* of a directory that are shown */
 #define LOCK_TRIES 100
 #define LOCK_PAUSE_MS 50
@@ -145,7 +145,7 @@ apart_init(struct apart *a, struct why *why)
 	const struct passwd *self = getpwuid(getuid());
 	char name[APART_NAME_MAX] = "";
 
-	*a = (struct apart){.fd = -1, .nursery = -1};
+	*a = (struct apart){.fd = -1, .pool = -1};
 	snprintf(name, sizeof(name), "%s", self ? self->pw_name : "");
 	enum err e = user_find(&a->user, APART_USER, device_groups, &inner);
 	if (!e)
@@ -264,7 +264,7 @@ ask(const struct apart *a, const struct apart_ask *ask, struct why *why)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
 		return err_errno(why, "socketpair");
-	enum err e = fds_send(a->nursery, ask, sizeof(*ask), &ends[1], 1);
+	enum err e = fds_send(a->pool, ask, sizeof(*ask), &ends[1], 1);
 	close(ends[1]);
 	struct pollfd p = {.fd = ends[0], .events = POLLIN};
 	if (!e && poll(&p, 1, ANSWER_MS) != 1)

@@ -7,7 +7,7 @@
 
 /*
  * Runs the owner's programs as a user of their own, rivulet-trainer, where the service manager allows it (docs/security.md, A user of its
- * own for trainers). The agent has no rights and asks; its spawner pool (nursery.h), which alone has the rights of user.h, acts. User and
+ * own for trainers). The agent has no rights and asks; its spawner pool (spawner_pool.h), which alone has the rights of user.h, acts. User and
  * directory are fixed and found once, at the start. A request is a verb and at most two names of directories below that directory; a
  * process that has become the user carries it out.
  */
@@ -19,7 +19,7 @@ struct apart {
 	struct user user;
 	char place[PATH_MAX]; /* of this agent: APART_PLACE and its user's name */
 	int fd; /* `place`, open and locked */
-	int nursery; /* socket to the spawner pool, set by nursery_init; below 0 when the pool has ended */
+	int pool; /* socket to the spawner pool, set by spawner_pool_init; below 0 when the pool has ended */
 };
 
 enum apart_verb {

@@ -16,7 +16,7 @@ struct cgroup_place;
  */
 struct spawner {
 	int fd; /* also becomes readable when the program has ended */
-	pid_t pid; /* 0: made by a spawner pool (nursery.h) */
+	pid_t pid; /* 0: made by a spawner pool (spawner_pool.h) */
 };
 
 struct spawner_path {

@@ -9,7 +9,7 @@
 #include "companion.h"
 #include "companions.h"
 #include "file.h"
-#include "nursery.h"
+#include "spawner_pool.h"
 
 struct fleet_slots {
 	pthread_mutex_t lock;
@@ -17,7 +17,7 @@ struct fleet_slots {
 	char scratch[PATH_MAX];
 	unsigned count;
 	struct fleet_slot *items;
-	struct nursery *nurseries;
+	struct spawner_pool *nurseries;
 	struct companion_place *places;
 	bool *busy;
 };
@@ -34,17 +34,17 @@ equip(struct fleet_slots *s, const struct settings *settings, unsigned i, struct
 		return err_set(why, ERR_LIMIT, "path too long: %.80s", s->scratch);
 	enum err e = file_mkdirs(slot->home, 0700, why);
 	if (!e)
-		e = nursery_init(&s->nurseries[i], NULL, why);
+		e = spawner_pool_init(&s->nurseries[i], NULL, why);
 	if (e)
 		return e;
-	slot->nursery = &s->nurseries[i];
-	e = nursery_spawner(slot->nursery, &slot->spawner, why);
+	slot->pool = &s->nurseries[i];
+	e = spawner_pool_spawner(slot->pool, &slot->spawner, why);
 	if (e) {
-		nursery_deinit(slot->nursery);
+		spawner_pool_deinit(slot->pool);
 		return e;
 	}
-	s->places[i] = (struct companion_place){
-	    .settings = settings, .home = slot->home, .nursery = slot->nursery};
+	s->places[i] =
+	    (struct companion_place){.settings = settings, .home = slot->home, .pool = slot->pool};
 	companions_init(&slot->companions, &s->places[i]);
 	slot->programs = true;
 	return ERR_OK;
@@ -55,7 +55,7 @@ unequip(struct fleet_slot *slot)
 {
 	companions_deinit(&slot->companions);
 	spawner_deinit(&slot->spawner);
-	nursery_deinit(slot->nursery);
+	spawner_pool_deinit(slot->pool);
 }
 
 /* --- all of them */

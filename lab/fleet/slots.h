@@ -13,7 +13,7 @@ struct fleet_slots;
 
 struct fleet_slot {
 	char home[PATH_MAX];
-	struct nursery *nursery;
+	struct spawner_pool *pool;
 	struct spawner spawner;
 	struct companions companions;
 	/* Of the slot's device: a persistent program keeps this pointer. */

@@ -26,7 +26,7 @@ move(float *w, float *v, size_t n, float rate, float decay)
 }
 
 /* Of a tensor. */
-struct course {
+struct pass {
 	const struct sgd *s;
 	size_t first;
 	const float *gradient; /* that is formed */
@@ -35,7 +35,7 @@ struct course {
 static void
 end_some(void *arg, size_t at, size_t n, unsigned lane)
 {
-	const struct course *c = arg;
+	const struct pass *c = arg;
 	const struct sgd *s = c->s;
 	size_t first = c->first + at;
 
@@ -49,7 +49,7 @@ end_some(void *arg, size_t at, size_t n, unsigned lane)
 void
 sgd_end(const struct sgd *s, size_t first, size_t count)
 {
-	struct course c = {s, first, NULL};
+	struct pass c = {s, first, NULL};
 
 	if (!s->waits && (s->step || (!s->gradient && s->velocity)))
 		team_elements(s->team, count, TEAM_MOVE, end_some, &c);
@@ -69,7 +69,7 @@ blend(float *to, const float *from, size_t n, float alpha, float beta)
 static void
 blend_some(void *arg, size_t at, size_t n, unsigned lane)
 {
-	const struct course *c = arg;
+	const struct pass *c = arg;
 	struct sgd_target t = sgd_begin(c->s, c->first);
 
 	(void)lane;
@@ -79,7 +79,7 @@ blend_some(void *arg, size_t at, size_t n, unsigned lane)
 void
 sgd_apply(const struct sgd *s, size_t first, const float *gradient, size_t count)
 {
-	struct course c = {s, first, gradient};
+	struct pass c = {s, first, gradient};
 
 	team_elements(s->team, count, TEAM_MOVE, blend_some, &c);
 	sgd_end(s, first, count);

@@ -112,7 +112,7 @@ relu_need(struct layer *l, struct why *why)
 }
 
 /* A pass that keeps signs, by examples. */
-struct course {
+struct pass {
 	const struct layer *l;
 	struct operands v;
 };
@@ -121,7 +121,7 @@ static void
 run(const struct layer *l, const struct backend_pass *p,
     void (*fn)(void *arg, size_t first, size_t count, unsigned lane))
 {
-	struct course c = {l, operands_of(l, p)};
+	struct pass c = {l, operands_of(l, p)};
 
 	team_share(p->team,
 	    &(struct team_work){
@@ -131,7 +131,7 @@ run(const struct layer *l, const struct backend_pass *p,
 static void
 rectify_examples(void *arg, size_t first, size_t count, unsigned lane)
 {
-	const struct course *c = arg;
+	const struct pass *c = arg;
 	size_t n = c->l->out.size;
 
 	(void)lane;
@@ -145,7 +145,7 @@ rectify_examples(void *arg, size_t first, size_t count, unsigned lane)
 static void
 gate_examples(void *arg, size_t first, size_t count, unsigned lane)
 {
-	const struct course *c = arg;
+	const struct pass *c = arg;
 	size_t n = c->l->out.size;
 
 	(void)lane;

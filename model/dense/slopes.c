@@ -12,7 +12,7 @@
 
 /* LeakyReLU and ELU: curves with a number of the layer's own; the slope is told from y, whose sign is that of x. And the product with such
  * a number. */
-struct course {
+struct pass {
 	const struct layer *l;
 	struct operands v;
 };
@@ -21,7 +21,7 @@ static void
 run(const struct layer *l, const struct backend_pass *p, double each,
     void (*fn)(void *arg, size_t first, size_t count, unsigned lane))
 {
-	struct course c = {l, operands_of(l, p)};
+	struct pass c = {l, operands_of(l, p)};
 
 	team_elements(p->team, p->n * l->out.size, each, fn, &c);
 }
@@ -46,7 +46,7 @@ leak(float *y, const float *x, size_t n, float slope)
 static void
 leak_piece(void *arg, size_t first, size_t count, unsigned lane)
 {
-	const struct course *c = arg;
+	const struct pass *c = arg;
 
 	(void)lane;
 	leak(c->v.y + first, c->v.x[0] + first, count, c->l->spec.alpha);
@@ -75,7 +75,7 @@ leak_back(float *dx, const float *dy, const float *y, size_t n, float slope, boo
 static void
 leak_back_piece(void *arg, size_t first, size_t count, unsigned lane)
 {
-	const struct course *c = arg;
+	const struct pass *c = arg;
 
 	(void)lane;
 	leak_back(c->v.dx[0] + first, c->v.dy + first, c->v.y + first, count, c->l->spec.alpha,
@@ -112,7 +112,7 @@ half(float *to, const float *x, size_t n)
 static void
 bend_piece(void *arg, size_t first, size_t count, unsigned lane)
 {
-	const struct course *c = arg;
+	const struct pass *c = arg;
 	const float *x = c->v.x[0] + first;
 	float *y = c->v.y + first, tanh[PIECE];
 
@@ -148,7 +148,7 @@ bend_back(float *dx, const float *dy, const float *y, size_t n, float alpha, boo
 static void
 bend_back_piece(void *arg, size_t first, size_t count, unsigned lane)
 {
-	const struct course *c = arg;
+	const struct pass *c = arg;
 
 	(void)lane;
 	bend_back(c->v.dx[0] + first, c->v.dy + first, c->v.y + first, count, c->l->spec.alpha,
@@ -178,7 +178,7 @@ times(float *to, const float *from, size_t n, float by, bool add)
 static void
 scale_piece(void *arg, size_t first, size_t count, unsigned lane)
 {
-	const struct course *c = arg;
+	const struct pass *c = arg;
 
 	(void)lane;
 	times(c->v.y + first, c->v.x[0] + first, count, c->l->spec.alpha, false);
@@ -193,7 +193,7 @@ scale_forward(const struct layer *l, const struct backend_pass *p)
 static void
 scale_back_piece(void *arg, size_t first, size_t count, unsigned lane)
 {
-	const struct course *c = arg;
+	const struct pass *c = arg;
 
 	(void)lane;
 	times(c->v.dx[0] + first, c->v.dy + first, count, c->l->spec.alpha, c->l->add[0]);

@@ -53,10 +53,10 @@ running_moments(const struct layer *l, const struct backend_pass *p, float *kept
 }
 
 /* A pass, by channels. */
-struct course;
-typedef void block_fn(const struct course *c, size_t first, size_t some);
+struct pass;
+typedef void block_fn(const struct pass *c, size_t first, size_t some);
 
-struct course {
+struct pass {
 	const struct layer *l;
 	const struct backend_pass *p;
 	struct operands v;
@@ -71,7 +71,7 @@ struct course {
 #define LEAST_COLUMNS ((size_t)16)
 
 static size_t
-block_of(const struct course *c, size_t left)
+block_of(const struct pass *c, size_t left)
 {
 	size_t channel = c->p->n * area_of(c->l), n = BLOCK_FLOATS / channel;
 
@@ -84,7 +84,7 @@ block_of(const struct course *c, size_t left)
 static void
 run_channels(void *arg, size_t from, size_t count, unsigned lane)
 {
-	const struct course *o = arg;
+	const struct pass *o = arg;
 
 	(void)lane;
 	for (size_t some, end = from + count; from < end; from += some)
@@ -93,7 +93,7 @@ run_channels(void *arg, size_t from, size_t count, unsigned lane)
 
 /* Some channels are a piece. */
 static void
-run(struct course *c, block_fn *block)
+run(struct pass *c, block_fn *block)
 {
 	size_t channels = c->l->in[0].c, area = area_of(c->l);
 
@@ -108,7 +108,7 @@ run(struct course *c, block_fn *block)
 }
 
 static void
-block_moments(const struct course *o, size_t first, size_t some)
+block_moments(const struct pass *o, size_t first, size_t some)
 {
 	const struct layer *l = o->l;
 	size_t channels = l->in[0].c, area = area_of(l), size = l->in[0].size;
@@ -134,7 +134,7 @@ block_moments(const struct course *o, size_t first, size_t some)
 }
 
 static struct norm_sums_affine
-line_of(const struct course *o, size_t c)
+line_of(const struct pass *o, size_t c)
 {
 	const struct layer *l = o->l;
 	const struct operands *v = &o->v;
@@ -146,7 +146,7 @@ line_of(const struct course *o, size_t c)
 }
 
 static void
-forward_block(const struct course *o, size_t first, size_t some)
+forward_block(const struct pass *o, size_t first, size_t some)
 {
 	size_t area = area_of(o->l), size = o->l->in[0].size;
 	struct norm_sums_affine line[BLOCK];
@@ -231,7 +231,7 @@ column_planes(float *dx, const float *dy, const float *x, const struct lines *t,
 }
 
 static void
-column_moments(const struct course *o, size_t first, const struct columns *k)
+column_moments(const struct pass *o, size_t first, const struct columns *k)
 {
 	const float *x = o->v.x[0] + first;
 	float mean[BLOCK] = {0}, squares[BLOCK] = {0}, *kept = o->kept + first;
@@ -245,7 +245,7 @@ column_moments(const struct course *o, size_t first, const struct columns *k)
 }
 
 static void
-forward_columns(const struct course *o, size_t first, size_t some)
+forward_columns(const struct pass *o, size_t first, size_t some)
 {
 	const struct columns k = {o->p->n, o->l->in[0].c, some};
 	struct lines t;
@@ -263,7 +263,7 @@ forward_columns(const struct course *o, size_t first, size_t some)
 static void
 forward(const struct layer *l, const struct backend_pass *p)
 {
-	struct course c = {.l = l, .p = p, .v = operands_of(l, p)};
+	struct pass c = {.l = l, .p = p, .v = operands_of(l, p)};
 
 	c.kept = c.v.kept ? c.v.kept : c.v.work;
 	if (!p->again && !p->training)
@@ -292,7 +292,7 @@ move_running(const struct layer *l, const struct backend_pass *p, const float *k
 
 /* From the sums of dy and of dy x, in a and b, to those of dy h and what dx is made of. */
 static struct norm_sums_terms
-terms(const struct course *o, size_t c, const float *a, float *b)
+terms(const struct pass *o, size_t c, const float *a, float *b)
 {
 	const struct layer *l = o->l;
 	const float *kept = o->kept;
@@ -308,7 +308,7 @@ terms(const struct course *o, size_t c, const float *a, float *b)
 }
 
 static void
-backward_block(const struct course *o, size_t first, size_t some)
+backward_block(const struct pass *o, size_t first, size_t some)
 {
 	const struct layer *l = o->l;
 	const struct operands *v = &o->v;
@@ -342,7 +342,7 @@ backward_block(const struct course *o, size_t first, size_t some)
 }
 
 static void
-backward_columns(const struct course *o, size_t first, size_t some)
+backward_columns(const struct pass *o, size_t first, size_t some)
 {
 	const struct operands *v = &o->v;
 	const struct columns k = {o->p->n, o->l->in[0].c, some};
@@ -368,7 +368,7 @@ backward_columns(const struct course *o, size_t first, size_t some)
 static void
 backward(const struct layer *l, const struct backend_pass *p)
 {
-	struct course c = {.l = l, .p = p, .v = operands_of(l, p)};
+	struct pass c = {.l = l, .p = p, .v = operands_of(l, p)};
 	const struct operands v = c.v;
 	float *a = v.work, *b = v.work + l->in[0].c;
 

@@ -45,7 +45,7 @@ group_need(struct layer *l, struct why *why)
 }
 
 /* A pass, by groups of channels. */
-struct course {
+struct pass {
 	const struct layer *l;
 	const struct backend_pass *p;
 	struct operands v;
@@ -56,7 +56,7 @@ struct course {
 #define ELEMENT 30.0
 
 static void
-run_groups(struct course *c, void (*fn)(void *arg, size_t group, unsigned lane))
+run_groups(struct pass *c, void (*fn)(void *arg, size_t group, unsigned lane))
 {
 	double work = ELEMENT * (double)c->l->in[0].size * c->p->n;
 
@@ -73,7 +73,7 @@ line_of(const struct layer *l, const struct operands *v, size_t channel, float m
 }
 
 static void
-group_span(const struct course *o, size_t i)
+group_span(const struct pass *o, size_t i)
 {
 	const struct operands *v = &o->v;
 	const struct spans *s = &o->s;
@@ -98,7 +98,7 @@ group_span(const struct course *o, size_t i)
 static void
 forward_group(void *arg, size_t group, unsigned lane)
 {
-	const struct course *o = arg;
+	const struct pass *o = arg;
 
 	(void)lane;
 	for (size_t i = group; i < o->s.count; i += o->l->spec.groups)
@@ -108,7 +108,7 @@ forward_group(void *arg, size_t group, unsigned lane)
 static void
 group_forward(const struct layer *l, const struct backend_pass *p)
 {
-	struct course c = {l, p, operands_of(l, p), spans_of(l, p->n)};
+	struct pass c = {l, p, operands_of(l, p), spans_of(l, p->n)};
 
 	run_groups(&c, forward_group);
 }
@@ -148,7 +148,7 @@ group_span_back(const struct layer *l, const struct operands *v, const struct sp
 static void
 backward_group(void *arg, size_t group, unsigned lane)
 {
-	const struct course *o = arg;
+	const struct pass *o = arg;
 
 	(void)lane;
 	for (size_t i = group; i < o->s.count; i += o->l->spec.groups)
@@ -158,7 +158,7 @@ backward_group(void *arg, size_t group, unsigned lane)
 static void
 group_backward(const struct layer *l, const struct backend_pass *p)
 {
-	struct course c = {l, p, operands_of(l, p), spans_of(l, p->n)};
+	struct pass c = {l, p, operands_of(l, p), spans_of(l, p->n)};
 	const struct operands v = c.v;
 	size_t channels = l->in[0].c;
 
@@ -199,16 +199,16 @@ affine_row(float *y, const float *x, const float *weight, const float *bias, siz
 			y[i] = (x[i] - mean) * inverse;
 }
 
-static struct course
+static struct pass
 rows_course(const struct layer *l, const struct backend_pass *p)
 {
 	size_t width = layer_width(&l->in[0]), rows = p->n * layer_rows(&l->in[0]);
 
-	return (struct course){l, p, operands_of(l, p), {rows, width, width, 1}};
+	return (struct pass){l, p, operands_of(l, p), {rows, width, width, 1}};
 }
 
 static void
-share(struct course *c, size_t n, size_t least,
+share(struct pass *c, size_t n, size_t least,
     void (*fn)(void *arg, size_t first, size_t count, unsigned lane))
 {
 	team_share(c->p->team,
@@ -222,7 +222,7 @@ share(struct course *c, size_t n, size_t least,
 static void
 forward_rows(void *arg, size_t first, size_t count, unsigned lane)
 {
-	const struct course *c = arg;
+	const struct pass *c = arg;
 	const struct layer *l = c->l;
 	const struct operands *v = &c->v;
 	size_t width = c->s.length;
@@ -249,7 +249,7 @@ forward_rows(void *arg, size_t first, size_t count, unsigned lane)
 static void
 row_forward(const struct layer *l, const struct backend_pass *p)
 {
-	struct course c = rows_course(l, p);
+	struct pass c = rows_course(l, p);
 
 	share(&c, c.s.count, 1, forward_rows);
 }
@@ -268,7 +268,7 @@ add_row(float *shift, float *scale, const float *dy, const float *x, size_t n, f
 static void
 backward_columns(void *arg, size_t first, size_t count, unsigned lane)
 {
-	const struct course *c = arg;
+	const struct pass *c = arg;
 	const struct operands *v = &c->v;
 	size_t width = c->s.length;
 	const float *kept = v->kept;
@@ -321,7 +321,7 @@ row_gradient(float *dx, const float *dy, const float *x, const float *weight, si
 static void
 backward_rows(void *arg, size_t first, size_t count, unsigned lane)
 {
-	const struct course *c = arg;
+	const struct pass *c = arg;
 	const struct layer *l = c->l;
 	const struct operands *v = &c->v;
 	size_t width = c->s.length;
@@ -342,7 +342,7 @@ backward_rows(void *arg, size_t first, size_t count, unsigned lane)
 static void
 row_backward(const struct layer *l, const struct backend_pass *p)
 {
-	struct course c = rows_course(l, p);
+	struct pass c = rows_course(l, p);
 	const struct operands *v = &c.v;
 
 	if (v->weight)

@@ -81,7 +81,7 @@ need(struct layer *l, struct why *why)
 }
 
 /* The way back over a batch. */
-struct course {
+struct pass {
 	const struct layer *l;
 	const struct backend_pass *pass;
 	struct operands v;
@@ -92,9 +92,9 @@ struct course {
 };
 
 static bool
-begin(struct course *c, const struct layer *l, const struct backend_pass *pass)
+begin(struct pass *c, const struct layer *l, const struct backend_pass *pass)
 {
-	*c = (struct course){.l = l, .pass = pass, .v = operands_of(l, pass)};
+	*c = (struct pass){.l = l, .pass = pass, .v = operands_of(l, pass)};
 	if (!plan(&c->p, l))
 		return false;
 	c->p.dense.arithmetic = c->p.input.arithmetic = pass->arithmetic;
@@ -157,7 +157,7 @@ scale(uint32_t *at, const uint32_t *spots, size_t n, uint32_t factor)
 
 /* Of some output channels: weight[out][c][kh][kw] to [out][kh][kw][deep], zeros behind the channels. */
 static void
-spread_weights(const struct course *c, size_t first, size_t count)
+spread_weights(const struct pass *c, size_t first, size_t count)
 {
 	const struct layer *l = c->l;
 	const struct plan *p = &c->p;
@@ -174,7 +174,7 @@ spread_weights(const struct course *c, size_t first, size_t count)
 static void
 turn_weights(void *arg, size_t first, size_t count, unsigned lane)
 {
-	const struct course *c = arg;
+	const struct pass *c = arg;
 
 	(void)lane;
 	if (c->dense)
@@ -187,7 +187,7 @@ turn_weights(void *arg, size_t first, size_t count, unsigned lane)
 static void
 gather_gradient(void *arg, size_t first, size_t count, unsigned lane)
 {
-	const struct course *c = arg;
+	const struct pass *c = arg;
 	const struct layer *l = c->l;
 	size_t rows = l->spec.kernel[0], width = l->spec.kernel[1], in = l->in[0].c, run = c->p.run;
 	const float *from = c->v.work + c->p.gradient + first * rows * run;
@@ -208,7 +208,7 @@ enum parts { WEIGHTS = 1, INPUT = 2 };
 
 /* One channel of one example's dy. work: the pass's; own: the lane's. */
 static void
-backward_channel(const struct course *c, float *own, uint32_t o, const float *dy, int parts)
+backward_channel(const struct pass *c, float *own, uint32_t o, const float *dy, int parts)
 {
 	const struct layer *l = c->l;
 	const struct plan *p = &c->p;
@@ -245,7 +245,7 @@ backward_channel(const struct course *c, float *own, uint32_t o, const float *dy
 /* Output channels [from, to) of an example. */
 static void
 backward_example(
-    const struct course *c, size_t index, unsigned lane, uint32_t from, uint32_t to, int parts)
+    const struct pass *c, size_t index, unsigned lane, uint32_t from, uint32_t to, int parts)
 {
 	const struct layer *l = c->l;
 	const struct plan *p = &c->p;
@@ -266,7 +266,7 @@ backward_example(
 
 /* Of a group of examples. */
 static void
-backward_input(const struct course *c, size_t group, unsigned lane)
+backward_input(const struct pass *c, size_t group, unsigned lane)
 {
 	const struct layer *l = c->l;
 	size_t first = c->pass->n * group / c->groups;
@@ -283,7 +283,7 @@ backward_input(const struct course *c, size_t group, unsigned lane)
 
 /* Of some channels, all examples in their order. */
 static void
-backward_weights(const struct course *c, size_t chunk, unsigned lane)
+backward_weights(const struct pass *c, size_t chunk, unsigned lane)
 {
 	const struct layer *l = c->l;
 	const struct plan *p = &c->p;
@@ -309,7 +309,7 @@ backward_weights(const struct course *c, size_t chunk, unsigned lane)
 static void
 backward_piece(void *arg, size_t piece, unsigned lane)
 {
-	const struct course *c = arg;
+	const struct pass *c = arg;
 	size_t groups = c->v.dx[0] ? c->groups : 0;
 
 	if (piece == 0)
@@ -322,7 +322,7 @@ backward_piece(void *arg, size_t piece, unsigned lane)
 
 /* One thread turns each example's x round once for both; several cut the one by examples, the other by channels. */
 static void
-backward_all(struct course *c)
+backward_all(struct pass *c)
 {
 	struct team *team = team_of(c->l, c->pass);
 	const struct plan *p = &c->p;
@@ -345,7 +345,7 @@ backward_all(struct course *c)
 }
 
 static void
-give(const struct course *c)
+give(const struct pass *c)
 {
 	const struct layer *l = c->l;
 	const float *gradient = c->v.work + c->p.gradient;
@@ -367,7 +367,7 @@ give(const struct course *c)
 static void
 backward(const struct layer *l, const struct backend_pass *pass)
 {
-	struct course c;
+	struct pass c;
 
 	if (l->spec.groups > 1) {
 		grouped_passes.backward(l, pass);

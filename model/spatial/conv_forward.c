@@ -143,7 +143,7 @@ next(const struct layer *l, const struct conv_forward *f, struct slab *s)
 }
 
 /* A pass over a batch. */
-struct course {
+struct pass {
 	const struct layer *l;
 	const struct backend_pass *pass;
 	struct operands v;
@@ -154,7 +154,7 @@ struct course {
 
 /* An example that is padded, by rows of output: the sums of the slabs, without slabs. */
 static void
-forward_rows(const struct course *c, float *work, float *y)
+forward_rows(const struct pass *c, float *work, float *y)
 {
 	const struct layer *l = c->l;
 	const struct conv_forward *f = &c->f;
@@ -208,7 +208,7 @@ has_rows(const struct layer *l, const struct backend_pass *pass)
 static void
 forward_example(void *arg, size_t index, unsigned lane)
 {
-	const struct course *c = arg;
+	const struct pass *c = arg;
 	const struct layer *l = c->l;
 	const struct conv_forward *f = &c->f;
 	size_t out = (size_t)l->out.h * l->out.w;
@@ -248,7 +248,7 @@ forward_example(void *arg, size_t index, unsigned lane)
 
 /* Some channels of an example, without what stands behind the rows. */
 static void
-lay_example(const struct course *c, struct slab s, size_t index, float *work, float *to)
+lay_example(const struct pass *c, struct slab s, size_t index, float *work, float *to)
 {
 	const struct layer *l = c->l;
 	const struct conv_forward *f = &c->f;
@@ -266,7 +266,7 @@ lay_example(const struct course *c, struct slab s, size_t index, float *work, fl
 
 /* The sums of a slab, to y of an example. */
 static void
-give_sums(const struct course *c, const float *sums, float *y, bool first)
+give_sums(const struct pass *c, const float *sums, float *y, bool first)
 {
 	size_t out = (size_t)c->l->out.h * c->l->out.w;
 
@@ -285,7 +285,7 @@ give_sums(const struct course *c, const float *sums, float *y, bool first)
 static void
 forward_group(void *arg, size_t group, unsigned lane)
 {
-	const struct course *c = arg;
+	const struct pass *c = arg;
 	const struct layer *l = c->l;
 	const struct conv_forward *f = &c->f;
 	size_t out = (size_t)l->out.h * l->out.w, n = c->pass->n;
@@ -323,7 +323,7 @@ forward_group(void *arg, size_t group, unsigned lane)
 void
 conv_forward_run(const struct layer *l, const struct backend_pass *pass, struct team *team)
 {
-	struct course c = {.l = l, .pass = pass, .v = operands_of(l, pass)};
+	struct pass c = {.l = l, .pass = pass, .v = operands_of(l, pass)};
 
 	if (!conv_forward_plan(&c.f, l))
 		return;

@@ -100,11 +100,11 @@ need(struct layer *l, struct why *why)
 	return ERR_OK;
 }
 
-struct course;
+struct pass;
 /* Groups [first, first + count), as many as take turns. */
-typedef void groups_fn(const struct course *c, size_t first, size_t count, float *own);
+typedef void groups_fn(const struct pass *c, size_t first, size_t count, float *own);
 
-struct course {
+struct pass {
 	const struct layer *l;
 	const struct backend_pass *pass;
 	struct operands v;
@@ -115,7 +115,7 @@ struct course {
 
 /* What all groups use that a thread works on: zeros, where nothing else is put between and behind planes, and tables. */
 static void
-begin(const struct course *c, unsigned lane)
+begin(const struct pass *c, unsigned lane)
 {
 	const struct plan *p = &c->p;
 	float *own = operands_lane(c->l, c->pass, lane);
@@ -139,7 +139,7 @@ run_of(const struct planes *p, size_t rows, size_t width)
 
 /* The planes of a pass's examples from the i-th on, as many as lie side by side. */
 static struct planes
-planes_from(const struct course *c, size_t i)
+planes_from(const struct pass *c, size_t i)
 {
 	struct planes some = c->p.planes;
 	size_t left = c->pass->n - i;
@@ -150,7 +150,7 @@ planes_from(const struct course *c, size_t i)
 
 /* Of one group of some examples, whose x is in planes. */
 static void
-forward_some(const struct course *c, const struct planes *some, size_t group, float *own, float *y)
+forward_some(const struct pass *c, const struct planes *some, size_t group, float *own, float *y)
 {
 	const struct layer *l = c->l;
 	const struct plan *p = &c->p;
@@ -171,7 +171,7 @@ forward_some(const struct course *c, const struct planes *some, size_t group, fl
 }
 
 static void
-forward_groups(const struct course *c, size_t first, size_t count, float *own)
+forward_groups(const struct pass *c, size_t first, size_t count, float *own)
 {
 	const struct layer *l = c->l;
 	const struct plan *p = &c->p;
@@ -190,7 +190,7 @@ forward_groups(const struct course *c, size_t first, size_t count, float *own)
 static void
 run_groups(void *arg, size_t first, size_t count, unsigned lane)
 {
-	struct course *c = arg;
+	struct pass *c = arg;
 	size_t end = first + count;
 
 	if (!c->begun[lane])
@@ -204,7 +204,7 @@ run_groups(void *arg, size_t first, size_t count, unsigned lane)
 static void
 run(const struct layer *l, const struct backend_pass *pass, groups_fn *fn)
 {
-	struct course c = {.l = l, .pass = pass, .v = operands_of(l, pass), .fn = fn};
+	struct pass c = {.l = l, .pass = pass, .v = operands_of(l, pass), .fn = fn};
 	/* Sums are short: each product costs several of a matrix product's, and beside them a channel some that does not hang on its size. */
 	double products = (double)l->param[PARAM_WEIGHT].count * l->out.h * l->out.w;
 	double work = pass->n * (6.0 * products + 2000.0 * l->out.c);
@@ -227,7 +227,7 @@ forward(const struct layer *l, const struct backend_pass *pass)
 
 /* A group's weights as the way back wants them. */
 static void
-turn(const struct course *c, size_t group, float *turned)
+turn(const struct pass *c, size_t group, float *turned)
 {
 	const struct plan *p = &c->p;
 	size_t count = p->out * p->in;
@@ -247,7 +247,7 @@ turn(const struct course *c, size_t group, float *turned)
 /* Of one group of some examples, whose dy is in planes. */
 static void
 input_some(
-    const struct course *c, const struct planes *some, const float *weight, float *own, float *dx)
+    const struct pass *c, const struct planes *some, const float *weight, float *own, float *dx)
 {
 	const struct layer *l = c->l;
 	const struct plan *p = &c->p;
@@ -274,14 +274,14 @@ input_some(
 
 /* A thread's sums of biases' gradients. */
 static struct norm_sums *
-sums_of(const struct course *c, float *own)
+sums_of(const struct pass *c, float *own)
 {
 	return (struct norm_sums *)(void *)(own + c->p.sums);
 }
 
 /* Of some examples, one channel of dy. */
 static void
-add_bias(const struct course *c, const struct planes *some, const float *dy, struct norm_sums *sum)
+add_bias(const struct pass *c, const struct planes *some, const float *dy, struct norm_sums *sum)
 {
 	for (size_t e = 0; e < some->examples; e++)
 		norm_sums_add(sum, dy + e * c->l->out.size, (size_t)c->l->out.h * c->l->out.w);
@@ -297,7 +297,7 @@ struct part {
 /* Of some examples from the i-th on, the k-th of these groups. dx comes with its first channels. */
 static void
 backward_some(
-    const struct course *c, const struct part *part, const struct planes *some, size_t i, size_t k)
+    const struct pass *c, const struct part *part, const struct planes *some, size_t i, size_t k)
 {
 	const struct layer *l = c->l;
 	const struct plan *p = &c->p;
@@ -324,7 +324,7 @@ backward_some(
 }
 
 static void
-backward_part(const struct course *c, const struct part *part)
+backward_part(const struct pass *c, const struct part *part)
 {
 	const struct plan *p = &c->p;
 	size_t taps = p->in * p->kernel;
@@ -349,7 +349,7 @@ backward_part(const struct course *c, const struct part *part)
 }
 
 static void
-backward_groups(const struct course *c, size_t first, size_t count, float *own)
+backward_groups(const struct pass *c, size_t first, size_t count, float *own)
 {
 	const struct plan *p = &c->p;
 	struct part part = {.first = first, .count = count, .own = own};

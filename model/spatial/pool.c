@@ -30,7 +30,7 @@ max_need(struct layer *l, struct why *why)
 }
 
 /* A pass, by planes of a batch. */
-struct course {
+struct pass {
 	const struct layer *l;
 	const struct backend_pass *p;
 	struct operands v;
@@ -45,7 +45,7 @@ static void
 run(const struct layer *l, const struct backend_pass *p,
     void (*fn)(void *arg, size_t first, size_t count, unsigned lane))
 {
-	struct course c = {
+	struct pass c = {
 	    l, p, operands_of(l, p), l->in[0].size / l->in[0].c, l->out.size / l->out.c};
 
 	team_share(p->team,
@@ -196,7 +196,7 @@ max_plane2(const struct layer *l, const float *x, float *y, uint32_t *to, float 
 static void
 max_planes(void *arg, size_t first, size_t count, unsigned lane)
 {
-	const struct course *c = arg;
+	const struct pass *c = arg;
 	uint32_t *index = c->v.kept;
 	bool plain = index && is_plain2(&c->l->spec);
 	float *work = operands_lane(c->l, c->p, lane);
@@ -219,7 +219,7 @@ max_forward(const struct layer *l, const struct backend_pass *p)
 
 /* Where dx of these planes begins: zeros, unless it is added to. */
 static float *
-begin_back(const struct course *c, size_t first, size_t count)
+begin_back(const struct pass *c, size_t first, size_t count)
 {
 	float *dx = c->v.dx[0] + first * c->in;
 
@@ -231,7 +231,7 @@ begin_back(const struct course *c, size_t first, size_t count)
 static void
 max_planes_back(void *arg, size_t first, size_t count, unsigned lane)
 {
-	const struct course *c = arg;
+	const struct pass *c = arg;
 	const uint32_t *index = (const uint32_t *)c->v.kept + first * c->out;
 	const float *dy = c->v.dy + first * c->out;
 	float *dx = begin_back(c, first, count);
@@ -264,7 +264,7 @@ area(const struct layer *l)
 static void
 average_planes(void *arg, size_t first, size_t count, unsigned lane)
 {
-	const struct course *o = arg;
+	const struct pass *o = arg;
 	const struct layer *l = o->l;
 	float *y = o->v.y + first * o->out, scale = 1 / area(l);
 
@@ -291,7 +291,7 @@ average_forward(const struct layer *l, const struct backend_pass *p)
 static void
 average_planes_back(void *arg, size_t first, size_t count, unsigned lane)
 {
-	const struct course *o = arg;
+	const struct pass *o = arg;
 	const struct layer *l = o->l;
 	const float *dy = o->v.dy + first * o->out;
 	float *dx = begin_back(o, first, count), scale = 1 / area(l);
@@ -322,7 +322,7 @@ const struct backend_layer pool_average_passes = {
 static void
 global_planes(void *arg, size_t first, size_t count, unsigned lane)
 {
-	const struct course *c = arg;
+	const struct pass *c = arg;
 
 	(void)lane;
 	for (size_t i = first; i < first + count; i++) {
@@ -341,7 +341,7 @@ global_forward(const struct layer *l, const struct backend_pass *p)
 static void
 global_planes_back(void *arg, size_t first, size_t count, unsigned lane)
 {
-	const struct course *c = arg;
+	const struct pass *c = arg;
 
 	(void)lane;
 	for (size_t i = first; i < first + count; i++) {

@@ -116,7 +116,7 @@ for path in (home, home + "/key.pem", home + "/rivulet.conf", home + "/outbox", 
     fails("unlink " + path, lambda: os.unlink(path))
     fails("rename " + path, lambda: os.rename(path, "mine"))
     fails("link " + path, lambda: os.link(path, "mine2"))
-for pid in (agent, spawner, target["nursery"]):
+for pid in (agent, spawner, target["pool"]):
     for sig in (0, signal.SIGTERM, signal.SIGSTOP, signal.SIGCONT, signal.SIGKILL):
         fails("signal %d to %d" % (sig, pid), lambda: os.kill(pid, sig))
     for name in ("environ", "mem", "maps", "fd/3", "cwd/key.pem", "root" + home + "/key.pem", "stack", "io"):
@@ -305,10 +305,10 @@ chmod 700 "$home"
 fleet_run one --trainer-user
 agent=$AGENT_PID
 within 20 grep -q ' started ' "$FLEET/one.log" || fleet_fail "not started"
-nursery=$(pgrep -P "$agent" | head -n 1)
+pool=$(pgrep -P "$agent" | head -n 1)
 [ "$(status "$agent" Uid)" = "$one $one $one $one" ] && [ "$(status "$agent" NoNewPrivs)" = 1 ] || fleet_fail "the agent is $(status "$agent" Uid)"
 no_rights "$agent"
-for pid in $nursery $(pgrep -P "$nursery"); do
+for pid in $pool $(pgrep -P "$pool"); do
 	for set in CapInh:0000000000000000 CapPrm:00000000000000e0 CapEff:00000000000000e0 CapAmb:0000000000000000; do
 		[ "$(status "$pid" ${set%:*})" = ${set#*:} ] || fleet_fail "process $pid: ${set%:*} is $(status "$pid" ${set%:*})"
 	done
@@ -334,7 +334,7 @@ chown 0:64104 "$place/more"
 chmod 640 "$place/more"
 left=/dev/shm/rivulet-left-$$
 [ -k /dev/shm ] || left=$place/out/left
-echo "{\"home\": \"$home\", \"agent\": $agent, \"nursery\": $nursery, \"uid\": $one, \"sockets\": \"$place/sockets\", \"more\": \"$place/more\", \"place\": \"$state/rivulet-test-one\", \"left\": \"$left\"}" >"$place/target"
+echo "{\"home\": \"$home\", \"agent\": $agent, \"pool\": $pool, \"uid\": $one, \"sockets\": \"$place/sockets\", \"more\": \"$place/more\", \"place\": \"$state/rivulet-test-one\", \"left\": \"$left\"}" >"$place/target"
 hostile=
 if [ -x "$BUILD/tests/tools/hostile_trainer" ] && grep -q 'through seccomp filters' "$FLEET/said" && grep -q 'in a sandbox, by Landlock' "$FLEET/said"; then
 	hostile=hostile

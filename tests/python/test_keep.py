@@ -171,7 +171,7 @@ class WithFleet(unittest.TestCase):
 
 @unittest.skipIf(os.environ.get("SAN"), "a sanitized library cannot be loaded into python3")
 class Loop(WithFleet):
-    def test_course(self) -> None:
+    def test_lifecycle(self) -> None:
         """Kept with what is accepted, gone with what is given back, as it was where nothing is kept."""
         home = self.fleet.join("loop", "[limits]\nkept_bytes = 8K")
         with open(os.path.join(TOP, "examples", "own_loop.json"), encoding="utf-8") as f:

@@ -66,7 +66,7 @@ class Personal(unittest.TestCase):
         self.assertEqual(own.tobytes(), self.own().tobytes())
         self.assertFalse((found["fc2.weight"] == wanted["fc2.weight"]).all())
 
-    def test_course(self) -> None:
+    def test_lifecycle(self) -> None:
         newest = max(self.models())
         base = self.models()[newest]
         for word in (self.job, self.job[:6], "personal"):

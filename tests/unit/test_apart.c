@@ -21,7 +21,7 @@
 #include "apart.c"
 #include "child.h"
 #include "file.h"
-#include "nursery.h"
+#include "spawner_pool.h"
 
 #define NEED(what) \
 	do { \
@@ -53,7 +53,7 @@ test_names(void **state)
 static void
 test_paths(void **state)
 {
-	const struct apart a = {.place = "/srv/place", .fd = -1, .nursery = -1};
+	const struct apart a = {.place = "/srv/place", .fd = -1, .pool = -1};
 	static const char *const bad[] = {"/srv/place", "/srv/place/work", "/srv/place/work/",
 	    "/srv/place/trainers/x", "/srv/places/work/x", "/srv/place/work/x/", "/etc", ""};
 	char path[PATH_MAX] = "/srv/place/work/";
@@ -75,7 +75,7 @@ static int
 begin(struct apart *a)
 {
 	*a = (struct apart){.fd = -1,
-	    .nursery = -1,
+	    .pool = -1,
 	    .user = {.uid = ANOTHER_TWO,
 		.gid = ANOTHER_TWO,
 		.before = ANOTHER_ONE,
@@ -140,13 +140,13 @@ find_place(struct apart *a)
 
 /* What `script` prints as the other user. */
 static bool
-say(struct nursery *n, const char *script, char *out, size_t room)
+say(struct spawner_pool *n, const char *script, char *out, size_t room)
 {
 	const char *const argv[] = {"sh", "-c", script, NULL};
 	struct child_result result;
 	struct spawner s;
 
-	if (nursery_spawner(n, &s, NULL))
+	if (spawner_pool_spawner(n, &s, NULL))
 		return false;
 	const struct child_options o = {.spawner = &s,
 	    .grace_s = 1,
@@ -170,7 +170,7 @@ ask_for(const struct apart *a, uint32_t verb, const char *name, const char *belo
 
 /* A directory of a task, in which the other leaves what it likes. */
 static int
-empty_and_show(struct apart *a, struct nursery *n)
+empty_and_show(struct apart *a, struct spawner_pool *n)
 {
 	char said[512], script[512], path[128];
 	struct stat st;
@@ -202,7 +202,7 @@ empty_and_show(struct apart *a, struct nursery *n)
 
 /* Its place for temporary files is made anew, the rest stays. */
 static int
-keep_cache(struct apart *a, struct nursery *n)
+keep_cache(struct apart *a, struct spawner_pool *n)
 {
 	char said[512], script[512], path[128];
 
@@ -220,7 +220,7 @@ keep_cache(struct apart *a, struct nursery *n)
 
 /* By the one that may. */
 static int
-end_program(struct nursery *n)
+end_program(struct spawner_pool *n)
 {
 	const char *const argv[] = {"sleep", "1000", NULL};
 	const struct spawner_order order = {.argv = argv,
@@ -231,7 +231,7 @@ end_program(struct nursery *n)
 	struct spawner s;
 	struct spawner_end end;
 
-	NEED(!nursery_spawner(n, &s, NULL) && !spawner_start(&s, &order, NULL));
+	NEED(!spawner_pool_spawner(n, &s, NULL) && !spawner_start(&s, &order, NULL));
 	spawner_signal(&s, SIGTERM);
 	while (spawner_ended(&s, &end) == ERR_AGAIN)
 		usleep(1000);
@@ -243,11 +243,11 @@ end_program(struct nursery *n)
 static int
 serve_asks(struct apart *a)
 {
-	struct nursery n;
+	struct spawner_pool n;
 	char said[512];
 
 	NEED(!open_place(a, top, "one", NULL) && !make_folders(a, NULL));
-	NEED(!nursery_init(&n, a, NULL));
+	NEED(!spawner_pool_init(&n, a, NULL));
 	NEED(user_check_rights(NULL) == ERR_DENIED);
 	/* Who has the rights is closed to this process, too. */
 	NEED(ptrace(PTRACE_SEIZE, n.pid, NULL, NULL) != 0);
@@ -258,7 +258,7 @@ serve_asks(struct apart *a)
 	int line = empty_and_show(a, &n);
 	line = line ? line : keep_cache(a, &n);
 	line = line ? line : end_program(&n);
-	nursery_deinit(&n);
+	spawner_pool_deinit(&n);
 	NEED(ask_for(a, APART_EMPTY, "task", "") == ERR_IO);
 	apart_deinit(a);
 	return line;

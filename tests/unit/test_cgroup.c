@@ -20,7 +20,7 @@
 
 #include "cgroup.h"
 #include "child.h"
-#include "nursery.h"
+#include "spawner_pool.h"
 
 #define FOLDER "/sys/fs/cgroup"
 #define MOST (32u << 20)
@@ -137,7 +137,7 @@ programs(void)
 	    "dd", "if=/dev/zero", "of=/dev/shm/rivulet-test-cgroup", "bs=1M", "count=96", NULL};
 	static const char *const environment[] = {"PATH=/usr/bin:/bin", NULL};
 	struct child_result result = {.exited = true};
-	struct nursery n;
+	struct spawner_pool n;
 	struct spawner s;
 	struct why why = {""};
 	char log[512];
@@ -145,14 +145,14 @@ programs(void)
 	/* As it was given away. */
 	NEED(put(group, "cgroup.subtree_control", "-memory -pids"));
 	NEED(put(group, "cgroup.procs", "0"));
-	NEED(!nursery_init(&n, NULL, &why) && !nursery_spawner(&n, &s, &why));
+	NEED(!spawner_pool_init(&n, NULL, &why) && !spawner_pool_spawner(&n, &s, &why));
 	const struct child_options o = {.spawner = &s,
 	    .order = {
 		.argv = argv, .environment = environment, .directory = "/", .memory_bytes = MOST}};
 	NEED(!child_run(&result, &o, log, sizeof(log), &why));
 	NEED(!result.exited && result.code == SIGKILL && result.memory >= MOST / 2);
 	spawner_deinit(&s);
-	nursery_deinit(&n);
+	spawner_pool_deinit(&n);
 	NEED(access("/dev/shm/rivulet-test-cgroup", F_OK) != 0);
 	return 0;
 }

@@ -15,7 +15,7 @@
 #include "backoff.h"
 #include "buf.h"
 #include "child.h"
-#include "nursery.h"
+#include "spawner_pool.h"
 
 static char log_text[64];
 
@@ -195,11 +195,11 @@ test_split(void **state)
 	assert_int_equal(child_split(many, argv, 6), ERR_LIMIT);
 }
 
-/* Of two spawners from one nursery each runs its own; the end of one, and of the nursery, leaves the other's alone. */
+/* Of two spawners from one pool each runs its own; the end of one, and of the pool, leaves the other's alone. */
 static void
-test_nursery(void **state)
+test_spawner_pool(void **state)
 {
-	struct nursery n;
+	struct spawner_pool n;
 	struct spawner one, two;
 	struct spawner_end end;
 	static const char *const argv[] = {"sleep", "60", NULL};
@@ -210,16 +210,16 @@ test_nursery(void **state)
 	    .answer = 2};
 
 	(void)state;
-	assert_int_equal(nursery_init(&n, NULL, NULL), ERR_OK);
-	assert_int_equal(nursery_spawner(&n, &one, NULL), ERR_OK);
-	assert_int_equal(nursery_spawner(&n, &two, NULL), ERR_OK);
+	assert_int_equal(spawner_pool_init(&n, NULL, NULL), ERR_OK);
+	assert_int_equal(spawner_pool_spawner(&n, &one, NULL), ERR_OK);
+	assert_int_equal(spawner_pool_spawner(&n, &two, NULL), ERR_OK);
 	assert_int_equal(spawner_start(&one, &order, NULL), ERR_OK);
 	struct child_options o = {.grace_s = 1, .spawner = &two};
 	struct child_result r = run("echo here", &o);
 	assert_true(r.exited && r.code == 0);
 	assert_string_equal(log_text, "here\n");
 	spawner_deinit(&two);
-	nursery_deinit(&n);
+	spawner_pool_deinit(&n);
 	assert_int_equal(spawner_ended(&one, &end), ERR_AGAIN);
 	spawner_signal(&one, SIGTERM);
 	while (spawner_ended(&one, &end) == ERR_AGAIN)
@@ -277,7 +277,7 @@ main(void)
 	    cmocka_unit_test(test_no_orphans),
 	    cmocka_unit_test(test_cannot_start),
 	    cmocka_unit_test(test_split),
-	    cmocka_unit_test(test_nursery),
+	    cmocka_unit_test(test_spawner_pool),
 	    cmocka_unit_test(test_words),
 	};
 

@@ -220,7 +220,7 @@ static void
 kill_it(void)
 {
 	spawner_signal(&all.items[0]->spawner, SIGKILL);
-	while (all.items[0]->course.state != COURSE_ABSENT)
+	while (all.items[0]->lifecycle.state != LIFECYCLE_ABSENT)
 		companions_tend(&all);
 }
 

@@ -1,4 +1,4 @@
-#include "cage.h"
+#include "program_sandbox.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ static const char *const own[] = {"cert.pem", "ca.pem", "device.json", "signer.p
 /* --- paths */
 
 static void
-add_path(struct cage *c, const char *path, unsigned access)
+add_path(struct program_sandbox *c, const char *path, unsigned access)
 {
 	struct spawner_path *more = realloc(c->paths, (c->path_count + 1) * sizeof(*more));
 
@@ -69,7 +69,7 @@ add_path(struct cage *c, const char *path, unsigned access)
 
 /* Is the path the home, or one of the agent's own entries in it? The path is resolved. */
 static bool
-is_own(const struct cage *c, const char *path)
+is_own(const struct program_sandbox *c, const char *path)
 {
 	size_t len = strlen(c->home);
 
@@ -87,7 +87,7 @@ is_own(const struct cage *c, const char *path)
 
 /* Adds a path that the owner names; a path that does not exist (yet) is passed over. False if the path is the agent's own. */
 static bool
-add_named(struct cage *c, const char *path, unsigned access)
+add_named(struct program_sandbox *c, const char *path, unsigned access)
 {
 	char *full = realpath(path, NULL);
 	bool good = !full || !is_own(c, full);
@@ -99,7 +99,8 @@ add_named(struct cage *c, const char *path, unsigned access)
 }
 
 static enum err
-add_list(struct cage *c, const char *key, const char *list, unsigned access, struct why *why)
+add_list(
+    struct program_sandbox *c, const char *key, const char *list, unsigned access, struct why *why)
 {
 	char words[SETTINGS_WORDS_MAX];
 	const char *path[WORDS_MAX];
@@ -123,7 +124,7 @@ add_list(struct cage *c, const char *key, const char *list, unsigned access, str
 
 /* Adds the directory of a program's file, or the one above a "bin": /srv/venv for /srv/venv/bin/python. Never the root directory. */
 static void
-add_tree(struct cage *c, const char *file)
+add_tree(struct program_sandbox *c, const char *file)
 {
 	char tree[PATH_MAX];
 	struct stat st;
@@ -145,12 +146,13 @@ add_tree(struct cage *c, const char *file)
 /* Adds the program as it is found, and files among its words: a script, say, or the program that mpirun is to start. Each by its name and
  * by the resolved name, because a virtual environment's python is a link. */
 static void
-add_program(struct cage *c, const char *const *argv, const char *path)
+add_program(struct program_sandbox *c, const char *const *argv, const char *path)
 {
 	char found[PATH_MAX];
 
 	for (size_t i = 0; argv[i]; i++) {
-		bool there = i == 0 ? cage_find(found, argv[0], path) : argv[i][0] == '/';
+		bool there =
+		    i == 0 ? program_sandbox_find(found, argv[0], path) : argv[i][0] == '/';
 		char *full = there ? realpath(i == 0 ? found : argv[i], NULL) : NULL;
 		if (full) {
 			add_tree(c, i == 0 ? found : argv[i]);
@@ -161,7 +163,7 @@ add_program(struct cage *c, const char *const *argv, const char *path)
 }
 
 static void
-add_data(struct cage *c, const struct settings_data *d)
+add_data(struct program_sandbox *c, const struct settings_data *d)
 {
 	const char *files[DATA_SOURCE_FILES];
 	size_t n = data_source_files(&d->source, files);
@@ -187,7 +189,7 @@ is_disk(const char *name)
 
 /* Adds the devices. For the superuser, who may open any, all but disks are added one by one. */
 static void
-add_devices(struct cage *c)
+add_devices(struct program_sandbox *c)
 {
 	DIR *d = geteuid() == 0 ? opendir(DEVICES) : NULL;
 	struct dirent *entry;
@@ -209,7 +211,7 @@ add_devices(struct cage *c)
 
 /* "NAME=value", in place of one of that name. */
 static void
-set_variable(struct cage *c, const char *text)
+set_variable(struct program_sandbox *c, const char *text)
 {
 	size_t name = strcspn(text, "=") + 1, i = 0;
 	char *copy = strdup(text);
@@ -234,7 +236,7 @@ set_variable(struct cage *c, const char *text)
 }
 
 static void
-set_value(struct cage *c, const char *name, const char *value)
+set_value(struct program_sandbox *c, const char *name, const char *value)
 {
 	char *text = NULL;
 
@@ -248,7 +250,7 @@ set_value(struct cage *c, const char *name, const char *value)
 }
 
 static void
-set_inherited(struct cage *c)
+set_inherited(struct program_sandbox *c)
 {
 	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
 		if (getenv(variables[i]))
@@ -259,7 +261,7 @@ set_inherited(struct cage *c)
 }
 
 static enum err
-set_owners(struct cage *c, const char *list, struct why *why)
+set_owners(struct program_sandbox *c, const char *list, struct why *why)
 {
 	char words[SETTINGS_WORDS_MAX];
 	const char *variable[WORDS_MAX];
@@ -279,7 +281,7 @@ set_owners(struct cage *c, const char *list, struct why *why)
 }
 
 static const char *
-variable(const struct cage *c, const char *name)
+variable(const struct program_sandbox *c, const char *name)
 {
 	size_t len = strlen(name);
 
@@ -301,7 +303,8 @@ cache_path(char out[PATH_MAX], const char *home, const char *trainer, struct why
 }
 
 enum err
-cage_prepare(const struct apart *apart, const char *home, const char *trainer, struct why *why)
+program_sandbox_prepare(
+    const struct apart *apart, const char *home, const char *trainer, struct why *why)
 {
 	char cache[PATH_MAX];
 	int fd, temporary = -1;
@@ -328,7 +331,7 @@ cage_prepare(const struct apart *apart, const char *home, const char *trainer, s
 
 /* Adds the trainer's cache, which is missing if a program is only asked what it can. */
 static enum err
-use_cache(struct cage *c, const struct cage_options *o, struct why *why)
+use_cache(struct program_sandbox *c, const struct program_sandbox_options *o, struct why *why)
 {
 	char cache[PATH_MAX], temporary[PATH_MAX];
 	enum err e = cache_path(cache, apart_base(o->apart, c->home), o->trainer->name, why);
@@ -347,7 +350,7 @@ use_cache(struct cage *c, const struct cage_options *o, struct why *why)
 /* --- */
 
 static enum err
-use_home(struct cage *c, const struct cage_options *o, struct why *why)
+use_home(struct program_sandbox *c, const struct program_sandbox_options *o, struct why *why)
 {
 	char *full = realpath(o->home, NULL);
 
@@ -359,7 +362,8 @@ use_home(struct cage *c, const struct cage_options *o, struct why *why)
 }
 
 static enum err
-fill_environment(struct cage *c, const struct cage_options *o, struct why *why)
+fill_environment(
+    struct program_sandbox *c, const struct program_sandbox_options *o, struct why *why)
 {
 	char threads[24];
 
@@ -381,7 +385,7 @@ fill_environment(struct cage *c, const struct cage_options *o, struct why *why)
 }
 
 static enum err
-fill_paths(struct cage *c, const struct cage_options *o, struct why *why)
+fill_paths(struct program_sandbox *c, const struct program_sandbox_options *o, struct why *why)
 {
 	for (size_t i = 0; i < sizeof(everywhere) / sizeof(everywhere[0]); i++)
 		add_path(c, everywhere[i].path, everywhere[i].access);
@@ -401,7 +405,7 @@ fill_paths(struct cage *c, const struct cage_options *o, struct why *why)
 }
 
 static void
-drop_paths(struct cage *c)
+drop_paths(struct program_sandbox *c)
 {
 	for (size_t i = 0; i < c->path_count; i++)
 		free((void *)(size_t)c->paths[i].path);
@@ -411,7 +415,8 @@ drop_paths(struct cage *c)
 }
 
 enum err
-cage_init(struct cage *c, const struct cage_options *o, struct why *why)
+program_sandbox_init(
+    struct program_sandbox *c, const struct program_sandbox_options *o, struct why *why)
 {
 	memset(c, 0, sizeof(*c));
 	enum err e = fill_environment(c, o, why);
@@ -420,14 +425,14 @@ cage_init(struct cage *c, const struct cage_options *o, struct why *why)
 	if (!e && c->failed)
 		e = err_set(why, ERR_NOMEM, "no memory to confine a trainer");
 	if (e)
-		cage_deinit(c);
+		program_sandbox_deinit(c);
 	else if (o->trainer->free)
 		drop_paths(c);
 	return e;
 }
 
 void
-cage_deinit(struct cage *c)
+program_sandbox_deinit(struct program_sandbox *c)
 {
 	drop_paths(c);
 	for (size_t i = 0; i < c->variables; i++)
@@ -437,7 +442,7 @@ cage_deinit(struct cage *c)
 }
 
 const char *
-cage_above_home(const struct cage *c)
+program_sandbox_above_home(const struct program_sandbox *c)
 {
 	for (size_t i = 0; i < c->path_count; i++) {
 		size_t len = strlen(c->paths[i].path);
@@ -448,7 +453,7 @@ cage_above_home(const struct cage *c)
 }
 
 bool
-cage_find(char out[PATH_MAX], const char *program, const char *path)
+program_sandbox_find(char out[PATH_MAX], const char *program, const char *path)
 {
 	if (strchr(program, '/')) {
 		snprintf(out, PATH_MAX, "%s", program);

@@ -3,7 +3,7 @@
 
 #include "fuzz.h"
 #include "lines.h"
-#include "spoken.h"
+#include "protocol.h"
 
 struct seen {
 	size_t lines, done, bytes;
@@ -13,15 +13,16 @@ static enum err
 each(void *context, const char *line, size_t len)
 {
 	struct seen *s = context;
-	struct spoken said;
+	struct protocol_line said;
 	struct why why = {""};
-	enum err e = spoken_read(&said, line, len, &why);
+	enum err e = protocol_read(&said, line, len, &why);
 
-	require(len <= SPOKEN_MAX && line[len] == '\0');
-	require(e ? why.text[0] && said.kind == SPOKEN_OTHER : strlen(said.task) < SPOKEN_TASK_MAX);
+	require(len <= PROTOCOL_MAX && line[len] == '\0');
+	require(
+	    e ? why.text[0] && said.kind == PROTOCOL_OTHER : strlen(said.task) < PROTOCOL_TASK_MAX);
 	s->lines++;
 	s->bytes += len;
-	s->done += said.kind == SPOKEN_DONE;
+	s->done += said.kind == PROTOCOL_DONE;
 	return ERR_OK;
 }
 
@@ -32,7 +33,7 @@ feed(const char *data, size_t len, size_t piece)
 	struct lines l;
 	enum err e = ERR_OK;
 
-	lines_init(&l, SPOKEN_MAX);
+	lines_init(&l, PROTOCOL_MAX);
 	for (size_t at = 0; !e && at < len; at += piece)
 		e = lines_feed(&l, data + at, len - at < piece ? len - at : piece, each, &s);
 	require(e == ERR_OK || e == ERR_LIMIT || e == ERR_NOMEM);

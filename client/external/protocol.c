@@ -1,11 +1,11 @@
-#include "spoken.h"
+#include "protocol.h"
 
 #include <stdio.h>
 
 #include "json.h"
 
 static enum err
-read_object(struct spoken *out, const struct json *doc, struct why *why)
+read_object(struct protocol_line *out, const struct json *doc, struct why *why)
 {
 	const struct json *ready = json_get(doc, "ready"), *done = json_get(doc, "done");
 	bool is_ready = false;
@@ -17,21 +17,21 @@ read_object(struct spoken *out, const struct json *doc, struct why *why)
 	if (done && !json_string(done))
 		return err_set(why, ERR_INVALID, "\"done\" names no task");
 	if (done) {
-		out->kind = SPOKEN_DONE;
+		out->kind = PROTOCOL_DONE;
 		snprintf(out->task, sizeof(out->task), "%s", json_string(done));
 	} else if (is_ready) {
-		out->kind = SPOKEN_READY;
+		out->kind = PROTOCOL_READY;
 	}
 	return ERR_OK;
 }
 
 enum err
-spoken_read(struct spoken *out, const char *line, size_t len, struct why *why)
+protocol_read(struct protocol_line *out, const char *line, size_t len, struct why *why)
 {
 	struct json *doc = NULL;
 	enum err e = json_parse(&doc, line, len, why);
 
-	*out = (struct spoken){.kind = SPOKEN_OTHER};
+	*out = (struct protocol_line){.kind = PROTOCOL_OTHER};
 	if (!e)
 		e = read_object(out, doc, why);
 	json_free(doc);
@@ -49,7 +49,7 @@ put_line(struct buf *out, struct json *doc)
 }
 
 enum err
-spoken_task(struct buf *out, const char *task, const char *kind, const char *directory)
+protocol_task(struct buf *out, const char *task, const char *kind, const char *directory)
 {
 	struct json *doc = json_object();
 
@@ -60,7 +60,7 @@ spoken_task(struct buf *out, const char *task, const char *kind, const char *dir
 }
 
 enum err
-spoken_finish(struct buf *out, const char *task)
+protocol_finish(struct buf *out, const char *task)
 {
 	struct json *doc = json_object();
 

@@ -1,4 +1,4 @@
-#include "nursery.h"
+#include "spawner_pool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 
 static const char gone[] = "the process that starts programs is gone: start rivulet again";
 
-/* What the nursery knows. */
+/* What the pool knows. */
 struct grounds {
 	const struct cgroup_place *place;
 	const struct apart *apart; /* NULL: programs have this process's user */
@@ -72,13 +72,13 @@ serve(int fd, const struct grounds *g)
 }
 
 enum err
-nursery_init(struct nursery *n, struct apart *apart, struct why *why)
+spawner_pool_init(struct spawner_pool *n, struct apart *apart, struct why *why)
 {
 	struct cgroup_place place;
 	const struct grounds grounds = {&place, apart};
 	int ends[2];
 
-	*n = (struct nursery){.fd = -1, .apart = apart};
+	*n = (struct spawner_pool){.fd = -1, .apart = apart};
 	/* Before there are others to move. Without groups much holds as well. */
 	(void)!cgroup_prepare(&place, "/proc", "/sys/fs/cgroup", NULL);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
@@ -94,14 +94,14 @@ nursery_init(struct nursery *n, struct apart *apart, struct why *why)
 		n->fd = ends[0];
 	if (!apart)
 		return e;
-	apart->nursery = n->fd;
+	apart->pool = n->fd;
 	if (!e && (e = user_drop_rights(why)))
-		nursery_deinit(n);
+		spawner_pool_deinit(n);
 	return e;
 }
 
 void
-nursery_deinit(struct nursery *n)
+spawner_pool_deinit(struct spawner_pool *n)
 {
 	if (n->fd < 0)
 		return;
@@ -109,13 +109,13 @@ nursery_deinit(struct nursery *n)
 	n->fd = -1;
 	/* Its number is another's before long. */
 	if (n->apart)
-		n->apart->nursery = -1;
+		n->apart->pool = -1;
 	while (waitpid(n->pid, NULL, 0) < 0 && errno == EINTR)
 		;
 }
 
 enum err
-nursery_spawner(struct nursery *n, struct spawner *out, struct why *why)
+spawner_pool_spawner(struct spawner_pool *n, struct spawner *out, struct why *why)
 {
 	const struct apart_ask ask = {.verb = APART_SPAWNER};
 	int ends[2];
