@@ -55,7 +55,7 @@ USES_model/train   := net layers
 ROOMS_aggregator := rules fold
 USES_aggregator/fold := rules
 
-ROOMS_daemon    := report runtime config sets store quota models audit age keys registry spool tempo stuck jobs rounds http net claim tasks engine usage fold lookup api backup check program
+ROOMS_daemon    := report runtime config sets store quota models audit age keys registry spool tempo stuck jobs rounds http server claim tasks engine usage fold lookup api backup check program
 USES_daemon/runtime  := report
 USES_daemon/config   := runtime
 USES_daemon/sets     := config runtime
@@ -70,8 +70,8 @@ USES_daemon/spool    := audit store config runtime report
 USES_daemon/tempo    := store
 USES_daemon/stuck    := registry store
 USES_daemon/http     := models audit registry quota config runtime
-USES_daemon/net      := http models registry quota store config runtime report
-USES_daemon/claim    := net http registry age audit store config runtime
+USES_daemon/server   := http models registry quota store config runtime report
+USES_daemon/claim    := server http registry age audit store config runtime
 USES_daemon/jobs     := stuck tempo spool models registry age audit store sets config runtime report
 USES_daemon/rounds   := jobs stuck tempo spool models registry quota store runtime report
 USES_daemon/tasks    := rounds jobs stuck tempo spool registry age quota store config runtime report
@@ -79,10 +79,10 @@ USES_daemon/engine   := rounds jobs stuck tempo spool models registry age audit 
 USES_daemon/usage    := engine jobs stuck spool registry store config runtime report
 USES_daemon/fold     := engine tasks rounds jobs stuck spool models registry age audit store sets config runtime report
 USES_daemon/lookup   := http engine jobs stuck registry store config runtime
-USES_daemon/api      := lookup claim net http usage engine tasks rounds jobs stuck spool models registry keys age audit quota store config runtime report
+USES_daemon/api      := lookup claim server http usage engine tasks rounds jobs stuck spool models registry keys age audit quota store config runtime report
 USES_daemon/backup   := models audit keys store config runtime
 USES_daemon/check    := backup spool models keys age audit store config runtime
-USES_daemon/program  := check backup api fold usage engine rounds jobs net http stuck spool models registry keys age audit quota store sets config runtime
+USES_daemon/program  := check backup api fold usage engine rounds jobs server http stuck spool models registry keys age audit quota store sets config runtime
 
 # The device: librivulet (below), the agent, and the subcommands of a device.
 ROOMS_client    := host home session settings eligibility models outbox work device external agent cli doctor commands
@@ -98,14 +98,14 @@ USES_client/doctor   := cli agent external outbox eligibility settings session h
 USES_client/commands := cli agent external device outbox session home host
 
 # The laboratory: what plays, plans, proves and compares. Of the device it sees what its lines name; no room of the device sees it.
-ROOMS_lab       := fleet presets curves verify network pack simulate plan study
+ROOMS_lab       := fleet presets curves verify net pack simulate plan study
 USES_lab/fleet    := client/agent client/external client/device client/work client/settings client/home client/host
 USES_lab/presets  := client/cli
 USES_lab/verify   := client/cli client/session client/home
-USES_lab/network  := presets client/cli client/agent client/work client/models client/settings client/session client/home
+USES_lab/net      := presets client/cli client/agent client/work client/models client/settings client/session client/home
 USES_lab/pack     := client/cli client/session client/home
-USES_lab/simulate := network verify presets fleet client/cli client/agent client/external client/device client/work client/settings client/home client/host
-USES_lab/plan     := simulate network presets fleet client/cli client/agent client/external client/device client/work client/settings client/session client/home client/host
+USES_lab/simulate := net verify presets fleet client/cli client/agent client/external client/device client/work client/settings client/home client/host
+USES_lab/plan     := simulate net presets fleet client/cli client/agent client/external client/device client/work client/settings client/session client/home client/host
 USES_lab/study    := plan curves presets client/cli client/session client/home
 
 # librivulet: the rooms of a device. A room with a FLOORS_ line sees these floors, and not all that its house uses.

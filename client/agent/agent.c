@@ -7,6 +7,7 @@
 
 #include "backoff.h"
 #include "companions.h"
+#include "data_sets.h"
 #include "device.h"
 #include "document.h"
 #include "events.h"
@@ -17,7 +18,6 @@
 #include "program.h"
 #include "room.h"
 #include "spawner_pool.h"
-#include "stock.h"
 #include "task_directory.h"
 #include "trainer.h"
 #include "trainer_offer.h"
@@ -28,7 +28,7 @@
 struct agent {
 	const struct agent_options *options;
 	struct rivulet *r;
-	struct stock stock;
+	struct data_sets data_sets;
 	struct document jobs[JOBS_KNOWN]; /* a ring: of jobs that a gate was asked about */
 	size_t next_job;
 	struct spawner_pool *pool;
@@ -68,7 +68,7 @@ find_document(struct agent *a, const char *job, const struct document **out, str
 static bool
 is_gated(struct agent *a, const struct recipe *recipe)
 {
-	const struct stock_item *item = stock_find(&a->stock, recipe->data.name);
+	const struct data_sets_item *item = data_sets_find(&a->data_sets, recipe->data.name);
 	const struct settings_trainer *program =
 	    settings_find_trainer(device_settings(a->r), recipe->trainer);
 
@@ -139,8 +139,8 @@ consider(void *agent, struct work *w, struct why *why)
 	if (reason)
 		return reason;
 	const struct recipe *recipe = &w->task.recipe;
-	struct stock_item *item = stock_find(&a->stock, recipe->data.name);
-	if (!item || stock_count(item, &recipe->data) < recipe->data.min_examples) {
+	struct data_sets_item *item = data_sets_find(&a->data_sets, recipe->data.name);
+	if (!item || data_sets_count(item, &recipe->data) < recipe->data.min_examples) {
 		err_set(why, ERR_NOTFOUND, "no data set \"%s\" here, or too few examples of it",
 		    recipe->data.name);
 		return ABORT_NO_DATA;
@@ -186,7 +186,7 @@ train(struct agent *a, struct why *why)
 {
 	struct work *w = device_task(a->r);
 	const struct settings *settings = device_settings(a->r);
-	struct stock_item *item = stock_find(&a->stock, w->task.recipe.data.name);
+	struct data_sets_item *item = data_sets_find(&a->data_sets, w->task.recipe.data.name);
 	struct trainer_in in = {.work = w,
 	    .settings = settings,
 	    .home = device_home(a->r),
@@ -205,13 +205,13 @@ train(struct agent *a, struct why *why)
 	if (!item)
 		return err_set(why, ERR_NOTFOUND, "the data set is gone");
 	in.data = item->settings;
-	enum err e = stock_give(item, &w->task, in.device, &hand);
+	enum err e = data_sets_give(item, &w->task, in.device, &hand);
 	if (e) {
 		a->out.abort = ABORT_OUT_OF_MEMORY;
 		examples_task_deinit(&hand);
 		return err_set(why, e, "the data set cannot be divided");
 	}
-	trainer_in_give(&in, &hand, stock_examples(item, &w->task.recipe.data));
+	trainer_in_give(&in, &hand, data_sets_examples(item, &w->task.recipe.data));
 	a->stopped = WAIT_NONE;
 	e = run_trainer(a, &in, why);
 	trainer_out_tell(&a->out, device_events(a->r), w->task.job);
@@ -366,9 +366,9 @@ one_task(struct agent *a)
 	while (rc == RIVULET_TIMEOUT) {
 		if (reload_wanted(a))
 			return rc;
-		if (stock_refresh(&a->stock, device_events(a->r)))
-			stock_offer(&a->stock, device_offer(a->r));
-		bool all = device_offer(a->r)->data_count == a->stock.count;
+		if (data_sets_refresh(&a->data_sets, device_events(a->r)))
+			data_sets_offer(&a->data_sets, device_offer(a->r));
+		bool all = device_offer(a->r)->data_count == a->data_sets.count;
 		rc = rivulet_next(a->r, all ? -1 : 60, &task);
 	}
 	if (rc != RIVULET_OK) {
@@ -408,7 +408,7 @@ loop(struct agent *a)
 		/* A delta refused once is likely to be refused again: that waits like any failure. */
 		if (rc == RIVULET_OK)
 			continue;
-		if (!device_rest(a->r))
+		if (!device_wait(a->r))
 			return RIVULET_OK;
 	}
 }
@@ -465,9 +465,9 @@ open_device(struct agent *a, char *why, size_t why_size)
 		.apart = a->pool->apart,
 		.pool = a->pool,
 		.events = device_events(a->r)});
-	stock_init(&a->stock, device_settings(a->r));
-	stock_refresh(&a->stock, device_events(a->r));
-	stock_offer(&a->stock, device_offer(a->r));
+	data_sets_init(&a->data_sets, device_settings(a->r));
+	data_sets_refresh(&a->data_sets, device_events(a->r));
+	data_sets_offer(&a->data_sets, device_offer(a->r));
 	say_unconfined(a);
 	trainer_offer_put(device_offer(a->r),
 	    &(struct trainer_offer){.settings = device_settings(a->r),
@@ -484,7 +484,7 @@ static void
 close_device(struct agent *a)
 {
 	companions_deinit(&a->companions);
-	stock_deinit(&a->stock);
+	data_sets_deinit(&a->data_sets);
 	rivulet_close(a->r);
 	a->r = NULL;
 }

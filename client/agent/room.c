@@ -9,8 +9,8 @@
 #include "trainer.h"
 
 enum abort_reason
-room_find(
-    struct rivulet *r, struct stock_item *item, struct work *w, unsigned *threads, struct why *why)
+room_find(struct rivulet *r, struct data_sets_item *item, struct work *w, unsigned *threads,
+    struct why *why)
 {
 	const struct recipe *recipe = &w->task.recipe;
 	const struct settings *settings = device_settings(r);
@@ -22,7 +22,7 @@ room_find(
 	w->streams = trainer_external_fits(settings, recipe);
 	if (!trainer_is_builtin(settings, recipe))
 		return ABORT_NONE;
-	enum err e = stock_whole(item, &recipe->data, &all);
+	enum err e = data_sets_whole(item, &recipe->data, &all);
 	struct dataset train = {.count = 0};
 	if (!e)
 		train = *all;

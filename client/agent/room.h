@@ -1,6 +1,6 @@
 #ifndef ROOM_H
 #define ROOM_H
-#include "stock.h"
+#include "data_sets.h"
 
 struct rivulet;
 struct work;
@@ -11,7 +11,7 @@ struct work;
  * w->needed_bytes, w->memory_bytes and a sentence in why, if the task fits with no number of threads; ABORT_DATA_MISMATCH, with a sentence,
  * if the network cannot learn from the data set.
  */
-enum abort_reason room_find(
-    struct rivulet *r, struct stock_item *item, struct work *w, unsigned *threads, struct why *why);
+enum abort_reason room_find(struct rivulet *r, struct data_sets_item *item, struct work *w,
+    unsigned *threads, struct why *why);
 
 #endif

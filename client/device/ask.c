@@ -152,7 +152,7 @@ encode_offer(struct rivulet *r, unsigned wait_s, struct buf *out, struct why *wh
 	o->has_disk_free = machine_disk_free(r->home, &o->disk_free_bytes);
 	o->held_count = cache_list(&r->cache, o->held_models, MESSAGES_LIST_MAX);
 	memcpy(o->unready, r->unready, sizeof(o->unready));
-	resting_offer(&r->resting, o, backoff_now());
+	job_backoff_offer(&r->job_backoff, o, backoff_now());
 	enum err e = *r->unready ? encode_unready(r, out) : messages_offer_encode(out, o);
 	return e ? err_set(why, e, "the offer cannot be written: %s", err_name(e)) : ERR_OK;
 }
@@ -166,7 +166,7 @@ next_rested(const struct rivulet *r)
 
 	for (size_t i = 0; i < r->offer->resting_count; i++) {
 		hex_encode(job, r->offer->resting[i].job, sizeof(r->offer->resting[i].job));
-		next = fmin(next, resting_left(&r->resting, job, now));
+		next = fmin(next, job_backoff_left(&r->job_backoff, job, now));
 	}
 	return next;
 }

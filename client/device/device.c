@@ -91,13 +91,13 @@ device_shortage(const struct rivulet *r)
 }
 
 bool
-device_rest(struct rivulet *r)
+device_wait(struct rivulet *r)
 {
 	handle_settle(r);
-	const double pause = r->job_rests ? 0 : session_rest(r->session, backoff_next(&r->idle));
+	const double pause = r->job_rests ? 0 : session_pause(r->session, backoff_next(&r->idle));
 
 	r->job_rests = false;
-	return handle_rest(r, pause) != HANDLE_BROKEN_OFF;
+	return handle_wait(r, pause) != HANDLE_BROKEN_OFF;
 }
 
 enum abort_reason

@@ -39,8 +39,8 @@ uint64_t device_memory(const struct rivulet *r);
 /* If the device waits because the last task did not fit into memory: a sentence with the bytes needed and present; else "". */
 const char *device_shortage(const struct rivulet *r);
 /* Waits after a failed task, longer after each failure in a row until a delta is accepted; does not wait if only the job is paused
- * (resting.h). False: cancelled. */
-bool device_rest(struct rivulet *r);
+ * (job_backoff.h). False: cancelled. */
+bool device_wait(struct rivulet *r);
 /* Why rivulet_submit gave RIVULET_IO. */
 enum abort_reason device_disk(const struct rivulet *r);
 

@@ -103,11 +103,11 @@ handle_failed(struct rivulet *r, const char *job, enum abort_reason reason, doub
 	double now = backoff_now();
 
 	r->job_rests = abort_reason_is_jobs(reason) &&
-	    resting_failed(&r->resting, job, now, worked_seconds) && !is_unheeded(r, job);
+	    job_backoff_failed(&r->job_backoff, job, now, worked_seconds) && !is_unheeded(r, job);
 	if (r->job_rests)
 		events_emit(&r->events, EVENTS_INFO, "job.rests",
 		    EVENTS_PAIRS(EVENTS_S("job", job),
-			EVENTS_D("seconds", resting_left(&r->resting, job, now))));
+			EVENTS_D("seconds", job_backoff_left(&r->job_backoff, job, now))));
 }
 
 double
@@ -119,11 +119,11 @@ handle_worked(const struct rivulet *r)
 void
 handle_settle(struct rivulet *r)
 {
-	const unsigned steps = session_steps(r->session);
+	const unsigned revision = session_revision(r->session);
 
-	if (steps == r->steps)
+	if (revision == r->revision)
 		return;
-	r->steps = steps;
+	r->revision = revision;
 	backoff_reset(&r->idle);
 	backoff_reset(&r->resend);
 	backoff_reset(&r->rotate);
@@ -132,7 +132,7 @@ handle_settle(struct rivulet *r)
 }
 
 static bool
-ends_rest(void *handle)
+ends_wait(void *handle)
 {
 	struct rivulet *r = handle;
 
@@ -140,13 +140,13 @@ ends_rest(void *handle)
 	return r->stepped || handle_cancelled(r);
 }
 
-enum handle_rest
-handle_rest(struct rivulet *r, double seconds)
+enum handle_wait
+handle_wait(struct rivulet *r, double seconds)
 {
 	r->stepped = false;
-	if (backoff_sleep(seconds, ends_rest, r))
-		return HANDLE_RESTED;
-	return r->stepped ? HANDLE_STEPPED : HANDLE_BROKEN_OFF;
+	if (backoff_sleep(seconds, ends_wait, r))
+		return HANDLE_WAITED;
+	return r->stepped ? HANDLE_CLOCK_STEPPED : HANDLE_BROKEN_OFF;
 }
 
 /* Without a delta that waits, what its program wanted kept never comes into force. */

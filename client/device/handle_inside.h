@@ -3,9 +3,9 @@
 #include "cache.h"
 #include "eligibility.h"
 #include "events.h"
+#include "job_backoff.h"
 #include "outbox.h"
 #include "residual.h"
-#include "resting.h"
 #include "rivulet.h"
 #include "session.h"
 #include "settings.h"
@@ -34,7 +34,7 @@ struct rivulet {
 	/* backoff_now(): `cancel` is ignored until then, so that a finished delta can be sent. */
 	double grace_until;
 	bool stepped; /* this device's clock stepped during a wait */
-	unsigned steps; /* the number of session_steps at which `idle` was last reset */
+	unsigned revision; /* the number of session_revision at which `idle` was last reset */
 	/* backoff_now(): no coordinator was reached since then; 0: the coordinator is reached. */
 	double away_since;
 	/* Waiting for work: a request of this machine (handle_requested) may end the wait. */
@@ -44,7 +44,7 @@ struct rivulet {
 	struct backoff rotate;
 	double rotate_at; /* backoff_now(): a requested key rotation is not tried before */
 	struct backoff idle; /* between failed tasks */
-	struct resting resting; /* jobs whose tasks failed here */
+	struct job_backoff job_backoff; /* jobs whose tasks failed here */
 	/* Only the job of the last failed task is paused; the device need not wait. */
 	bool job_rests;
 	double began_at; /* backoff_now() when the last task came; 0: not known */
@@ -85,9 +85,9 @@ const struct verdict *handle_verdict(struct rivulet *r);
 bool handle_interrupted(const struct rivulet *r);
 /* rivulet_options.cancel with the signature that session, backoff and others take; handle: the struct rivulet. */
 bool handle_cancelled(void *handle);
-/* Sleeps. HANDLE_STEPPED: the sleep ended early because this device's clock stepped, which may end the cause of the last failure. */
-enum handle_rest { HANDLE_RESTED, HANDLE_STEPPED, HANDLE_BROKEN_OFF };
-enum handle_rest handle_rest(struct rivulet *r, double seconds);
+/* Sleeps. HANDLE_CLOCK_STEPPED: the sleep ended early because this device's clock stepped, which may end the cause of the last failure. */
+enum handle_wait { HANDLE_WAITED, HANDLE_CLOCK_STEPPED, HANDLE_BROKEN_OFF };
+enum handle_wait handle_wait(struct rivulet *r, double seconds);
 /* Forgets failures from before a clock stepped. */
 void handle_settle(struct rivulet *r);
 /* Called when a task of the job failed. If the job may be the cause (abort_reason_is_jobs) and the coordinator knows of resting jobs, only

@@ -254,7 +254,7 @@ longest_wait(struct rivulet *r, double left)
 	const double dues[] = {r->resend_at - backoff_now(), r->held_at - backoff_now(),
 	    session_renew_in(r->session),
 	    /* In whole seconds: other jobs may have a task meanwhile. */
-	    ceil(resting_next(&r->resting, backoff_now()))};
+	    ceil(job_backoff_next(&r->job_backoff, backoff_now()))};
 	double wait = left < 0 || left > WAIT_MAX_S ? WAIT_MAX_S : left;
 
 	for (size_t i = 0; i < sizeof(dues) / sizeof(*dues); i++)
@@ -313,9 +313,9 @@ rest(struct rivulet *r, double seconds)
 		double left = until - backoff_now(), due = session_renew_in(r->session);
 		bool last = !(due < left);
 		r->asking = true;
-		const enum handle_rest how = handle_rest(r, last ? left : due + REST_S);
+		const enum handle_wait how = handle_wait(r, last ? left : due + REST_S);
 		r->asking = false;
-		if (last || how != HANDLE_RESTED)
+		if (last || how != HANDLE_WAITED)
 			return how != HANDLE_BROKEN_OFF;
 		session_renew(r->session);
 	}

@@ -109,7 +109,7 @@ open_all(struct rivulet *r, const struct rivulet_options *options, struct why *w
 	tell_warnings(r);
 	home_note(r->home, "started", "and asking for work");
 	backoff_init(&r->idle, prng_u64(&session_backoff(r->session)->rng));
-	resting_init(&r->resting, prng_u64(&session_backoff(r->session)->rng));
+	job_backoff_init(&r->job_backoff, prng_u64(&session_backoff(r->session)->rng));
 	backoff_init(&r->rotate, prng_u64(&session_backoff(r->session)->rng));
 	backoff_init(&r->resend, prng_u64(&session_backoff(r->session)->rng));
 	return ERR_OK;

@@ -189,7 +189,7 @@ send_entry(struct rivulet *r, const struct outbox_entry *entry, struct sending *
 	events_emit(&r->events, e ? EVENTS_WARN : known ? EVENTS_DEBUG : EVENTS_INFO, what, pairs);
 	transport_answer_deinit(&answer);
 	if (!e)
-		resting_done(&r->resting, job);
+		job_backoff_done(&r->job_backoff, job);
 	if (e == ERR_STATE)
 		take_refusal(r, job, s);
 	return e;

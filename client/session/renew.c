@@ -342,7 +342,7 @@ void
 renew_accepted(struct session *s)
 {
 	s->renew_refused = 0;
-	s->steps += s->refused;
+	s->revision += s->refused;
 	s->refused = false;
 }
 

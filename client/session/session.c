@@ -232,7 +232,7 @@ tell_step(struct session *s, const char *whose, double seconds)
 	    EVENTS_PAIRS(EVENTS_S("whose", whose),
 		EVENTS_S("to", seconds > 0 ? "later" : "earlier"),
 		EVENTS_U("seconds", (unsigned long long)fabs(seconds))));
-	s->steps++;
+	s->revision++;
 	renew_hurry(s);
 }
 
@@ -444,13 +444,13 @@ session_renew_asked(struct session *s, bool wanted, bool busy)
 }
 
 unsigned
-session_steps(const struct session *s)
+session_revision(const struct session *s)
 {
-	return s->steps;
+	return s->revision;
 }
 
 double
-session_rest(struct session *s, double pause)
+session_pause(struct session *s, double pause)
 {
 	const double until = fmax(s->renew_at - backoff_now(), REFUSED_LOOK_S / 10);
 

@@ -77,9 +77,9 @@ void session_renew_asked(struct session *s, bool wanted, bool busy);
 bool session_clock_stepped(struct session *s);
 /* A number that grows whenever a request that failed may succeed from now on: the device's or the coordinator's clock has stepped, or a
  * refused certificate is accepted. A back-off that began before should end. */
-unsigned session_steps(const struct session *s);
+unsigned session_revision(const struct session *s);
 /* How long to wait instead of `pause` seconds: less if the certificate is refused for its dates. */
-double session_rest(struct session *s, double pause);
+double session_pause(struct session *s, double pause);
 /* Turns an answer that is no success into an error with the problem's text: 401, 403 ERR_DENIED; 404 ERR_NOTFOUND;
  * 409, 410 ERR_STATE; 413 ERR_LIMIT; 429 and 5xx ERR_CLOSED; other 4xx ERR_INVALID. ERR_OK for 2xx. `type`
  * (may be NULL) gets the type of the problem, whose word stands in `why`. */

@@ -20,7 +20,7 @@ struct session {
 	const struct events *events;
 	struct skew skew; /* the coordinator's clock, from answers over verified connections */
 	int64_t clock_told; /* the offset of the clocks that was last reported as an event */
-	unsigned steps; /* the number that session_steps returns */
+	unsigned revision; /* the number that session_revision returns */
 	/* Renewal; times are of backoff_now(). */
 	bool renew_wanted; /* the coordinator asks for a renewal, whatever the dates */
 	/* No renewal because of the dates before this time: the pause after a success. */

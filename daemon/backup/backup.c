@@ -35,7 +35,7 @@ struct names {
 	size_t count, room;
 };
 
-struct work {
+struct copying {
 	struct backup *b;
 	/* Inside one transaction while the files are listed and the database copied. */
 	struct store_db *db;
@@ -65,12 +65,12 @@ add_name(struct names *n, const char *folder, const void *id, size_t len, const 
 static enum err
 add_delta(void *ctx, const struct store_accept *a)
 {
-	return add_name(&((struct work *)ctx)->names, "spool", a->task, 16, ".delta");
+	return add_name(&((struct copying *)ctx)->names, "spool", a->task, 16, ".delta");
 }
 
 /* Adds the optimizer states that the job's guard may go back to, now or later. */
 static enum err
-add_held(struct work *w, const struct store_job *j, const uint8_t present[32])
+add_held(struct copying *w, const struct store_job *j, const uint8_t present[32])
 {
 	static const uint8_t none[32];
 	struct schedule_state c;
@@ -88,7 +88,7 @@ static enum err
 add_job(void *ctx, const struct store_job *j)
 {
 	static const uint8_t none[32];
-	struct work *w = ctx;
+	struct copying *w = ctx;
 	struct store_round r;
 
 	if (!states_job_lives(j->state))
@@ -108,7 +108,7 @@ add_job(void *ctx, const struct store_job *j)
 static enum err
 add_model(void *ctx, const struct store_model *m)
 {
-	struct work *w = ctx;
+	struct copying *w = ctx;
 	char path[PATH_MAX];
 
 	enum err e = add_name(&w->names, "models", m->id, 32, MODELS_DIFFERENCE);
@@ -122,7 +122,7 @@ add_model(void *ctx, const struct store_model *m)
 }
 
 static enum err
-list_files(struct work *w, struct why *why)
+list_files(struct copying *w, struct why *why)
 {
 	w->names.count = 0;
 	enum err e = store_job_each(w->db, add_job, w);
@@ -134,14 +134,14 @@ list_files(struct work *w, struct why *why)
 /* --- holding them */
 
 static void
-link_path(const struct work *w, size_t i, char out[PATH_MAX])
+link_path(const struct copying *w, size_t i, char out[PATH_MAX])
 {
 	snprintf(out, PATH_MAX, "%.4000s/%zu", w->links, i);
 }
 
 /* Makes a hard link to each file. ERR_NOTFOUND if a file was removed since the transaction began: its round ended, or by retention. */
 static enum err
-hold_files(struct work *w, struct why *why)
+hold_files(struct copying *w, struct why *why)
 {
 	char from[PATH_MAX], to[PATH_MAX];
 
@@ -184,7 +184,7 @@ empty_folders(const char *dir, struct why *why)
 }
 
 static enum err
-make_folders(struct work *w, struct why *why)
+make_folders(struct copying *w, struct why *why)
 {
 	static const char *const folders[] = {"models", "spool", "keys"};
 	char path[PATH_MAX];
@@ -199,7 +199,7 @@ make_folders(struct work *w, struct why *why)
 
 /* Gets rows and hard links of one state, and leaves the transaction open. */
 static enum err
-freeze(struct work *w, struct why *why)
+freeze(struct copying *w, struct why *why)
 {
 	const struct timespec pause = {0, 20000000};
 	enum err e = ERR_NOTFOUND;
@@ -250,7 +250,7 @@ check_name(const struct backup_list_entry *entry, struct why *why)
 }
 
 static enum err
-copy_held(struct work *w, struct why *why)
+copy_held(struct copying *w, struct why *why)
 {
 	char from[PATH_MAX];
 	enum err e = ERR_OK;
@@ -275,7 +275,7 @@ copy_held(struct work *w, struct why *why)
 static enum err
 copy_key(void *ctx, const char *base, struct why *why)
 {
-	struct work *w = ctx;
+	struct copying *w = ctx;
 	char name[NAME_ROOM];
 	struct backup_copy copy = {w->b->state_dir, w->b->dir, name, NULL, NULL};
 	struct backup_list_entry entry = {.bytes = 0};
@@ -289,7 +289,7 @@ copy_key(void *ctx, const char *base, struct why *why)
 
 /* Copies keys/, and checks that a coordinator could start with them: at a restore it would be too late. */
 static enum err
-copy_keys(struct work *w, struct why *why)
+copy_keys(struct copying *w, struct why *why)
 {
 	struct services_ca *ca = NULL;
 
@@ -322,7 +322,7 @@ mark(const char *path, struct why *why)
 }
 
 static enum err
-copy_database(struct work *w, struct why *why)
+copy_database(struct copying *w, struct why *why)
 {
 	struct backup_list_entry entry = {.name = "rivulet.db"};
 	char path[PATH_MAX];
@@ -375,7 +375,7 @@ add_bytes(void *ctx, const struct backup_list_entry *entry, struct why *why)
 }
 
 static enum err
-copy_all(struct work *w, struct why *why)
+copy_all(struct copying *w, struct why *why)
 {
 	enum err e = freeze(w, why);
 
@@ -426,7 +426,7 @@ check_target(const struct backup *b, struct why *why)
 
 /* Makes and locks the folder of links, so that one backup runs at a time; freeze empties it of what a killed backup left. */
 static enum err
-open_links(struct work *w, struct why *why)
+open_links(struct copying *w, struct why *why)
 {
 	snprintf(w->links, sizeof(w->links), "%s/backup.links", w->b->state_dir);
 	enum err e = file_mkdirs(w->links, 0700, why);
@@ -441,7 +441,7 @@ open_links(struct work *w, struct why *why)
 }
 
 static enum err
-open_database(struct work *w, struct why *why)
+open_database(struct copying *w, struct why *why)
 {
 	char path[PATH_MAX];
 	uint64_t version = 0;
@@ -467,11 +467,11 @@ take_away(const struct backup *b, enum err e, struct why *why)
 enum err
 backup_make(struct backup *b, struct why *why)
 {
-	struct work *w = calloc(1, sizeof(*w));
+	struct copying *w = calloc(1, sizeof(*w));
 
 	if (!w)
 		return err_set(why, ERR_NOMEM, "no memory");
-	*w = (struct work){.b = b, .links_fd = -1, .pace = {b->rate, clock_ms(), 0}};
+	*w = (struct copying){.b = b, .links_fd = -1, .pace = {b->rate, clock_ms(), 0}};
 	enum err e = check_target(b, why);
 	if (!e)
 		e = open_database(w, why);

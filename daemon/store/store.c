@@ -14,8 +14,8 @@
 
 #define GROUP_MAX 512
 
-struct work {
-	struct work *next;
+struct queued {
+	struct queued *next;
 	store_work fn;
 	store_done done;
 	void *arg;
@@ -25,7 +25,7 @@ struct work {
 
 /* A list with its end, first in, first out. */
 struct queue {
-	struct work *head, **tail;
+	struct queued *head, **tail;
 };
 
 /* Whose turn it is to read, in the order of asking: with a mutex, a thread that reads many rows in pieces could overtake those waiting. */
@@ -90,7 +90,7 @@ call(struct store_db *db, store_work fn, void *arg, struct why *why)
 
 /* Runs one work function in a savepoint. ERR_OK unless the transaction itself cannot go on. */
 static enum err
-run_work(struct store_db *db, struct work *w, struct why *why)
+run_work(struct store_db *db, struct queued *w, struct why *why)
 {
 	enum err e = control(db, "SAVEPOINT work");
 
@@ -179,7 +179,7 @@ run_group(struct store *s, struct queue *group, struct why *why)
 
 	if (e)
 		return err_set(why, e, "begin: %s", db->last.text);
-	for (struct work *w = group->head; w && !e; w = w->next) {
+	for (struct queued *w = group->head; w && !e; w = w->next) {
 		e = run_work(db, w, why);
 		any = any || !w->e;
 	}
@@ -194,7 +194,7 @@ finish_group(struct store *s, struct queue *group, enum err e, const struct why 
 	bool committed = false;
 	uint64_t works = 0;
 
-	for (struct work *w = group->head; w; w = w->next) {
+	for (struct queued *w = group->head; w; w = w->next) {
 		if (e && !w->e) {
 			w->e = e;
 			w->why = *why;
@@ -207,7 +207,7 @@ finish_group(struct store *s, struct queue *group, enum err e, const struct why 
 	s->report.works_total += works;
 	pthread_mutex_unlock(&s->lock);
 	while (group->head) {
-		struct work *w = group->head;
+		struct queued *w = group->head;
 		group->head = w->next;
 		if (w->done)
 			w->done(w->arg, w->e, &w->why);
@@ -359,11 +359,11 @@ store_before_commit(struct store *s, enum err (*fn)(void *ctx, struct why *why),
 enum err
 store_submit(struct store *s, store_work work, store_done done, void *arg)
 {
-	struct work *w = calloc(1, sizeof(*w));
+	struct queued *w = calloc(1, sizeof(*w));
 
 	if (!w)
 		return ERR_NOMEM;
-	*w = (struct work){.fn = work, .done = done, .arg = arg};
+	*w = (struct queued){.fn = work, .done = done, .arg = arg};
 	pthread_mutex_lock(&s->lock);
 	bool closing = s->closing;
 	if (!closing) {

@@ -23,7 +23,7 @@ static const struct shape of_rows = {192, 192}, of_columns = {96, 128};
 /* Of dots, four panels of the longest: the widest tile of any kernels. */
 #define ROOM_LANES (4 * GEMM_LANE_STEPS(GEMM_DOT_BLOCK) * 16 * GEMM_PANEL)
 
-struct work {
+struct blocks {
 	const struct shape *shape;
 	gemm_part *part;
 	float b[ROOM_B], sums[ROOM_SUMS], a[ROOM_A];
@@ -52,7 +52,7 @@ pack_a(float *to, const struct gemm *g)
 
 /* The products of k elements at p, added to the sums of those before. */
 static void
-go_on(struct work *w, const struct gemm *block, size_t p, size_t k)
+go_on(struct blocks *w, const struct gemm *block, size_t p, size_t k)
 {
 	struct gemm g = *block;
 
@@ -87,7 +87,7 @@ go_on(struct work *w, const struct gemm *block, size_t p, size_t k)
 void
 gemm_blocks_outer(const struct gemm *g, gemm_part *part)
 {
-	struct work w;
+	struct blocks w;
 
 	w.shape = g->a_col != 1 && g->a_row == 1 ? &of_columns : &of_rows;
 	w.part = part;

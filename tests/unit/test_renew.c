@@ -266,11 +266,11 @@ test_refused(void **state)
 	s->renew_at = steady + PAUSE_MAX_S;
 	assert_false(renew_refused(s, clock_unix()));
 	assert_true(s->renew_at - steady > PAUSE_MAX_S - 1);
-	const unsigned steps = s->steps;
+	const unsigned before = s->revision;
 	renew_accepted(s);
-	assert_int_equal(s->steps, steps + 1);
+	assert_int_equal(s->revision, before + 1);
 	renew_accepted(s);
-	assert_int_equal(s->steps, steps + 1);
+	assert_int_equal(s->revision, before + 1);
 	assert_false(renew_refused(s, clock_unix()));
 	assert_true(s->renew_at - steady <= RENEW_PAUSE_MAX_S);
 }

@@ -1,5 +1,5 @@
-#ifndef STOCK_H
-#define STOCK_H
+#ifndef DATA_SETS_H
+#define DATA_SETS_H
 #include "data.h"
 #include "examples_file.h"
 #include "messages.h"
@@ -11,7 +11,7 @@ struct examples_task;
  * The data sets a device has: loaded once, kept between rounds, with the latest division into training and validation
  * share. A set that cannot be loaded is tried again later; its files may be on a disk that is mounted late.
  */
-struct stock_item {
+struct data_sets_item {
 	const struct settings_data *settings;
 	struct dataset all;
 	bool loaded;
@@ -26,35 +26,35 @@ struct stock_item {
 	char all_id[EXAMPLES_FILE_ID], cut_id[EXAMPLES_FILE_ID], split_id[EXAMPLES_FILE_ID];
 };
 
-struct stock {
+struct data_sets {
 	const struct settings *settings;
-	struct stock_item items[SETTINGS_DATA_MAX];
+	struct data_sets_item items[SETTINGS_DATA_MAX];
 	size_t count;
 };
 
-/* settings must outlive the stock. Nothing is loaded yet. */
-void stock_init(struct stock *s, const struct settings *settings);
-void stock_deinit(struct stock *s);
+/* settings must outlive the data sets. Nothing is loaded yet. */
+void data_sets_init(struct data_sets *s, const struct settings *settings);
+void data_sets_deinit(struct data_sets *s);
 /* Loads the sets that are not loaded and were not tried lately; true if one was loaded. Failures go to `events`. */
-bool stock_refresh(struct stock *s, const struct events *events);
+bool data_sets_refresh(struct data_sets *s, const struct events *events);
 /* The data set of this name; NULL if there is none or it is not loaded. */
-struct stock_item *stock_find(struct stock *s, const char *name);
+struct data_sets_item *data_sets_find(struct data_sets *s, const char *name);
 /* How many examples the data set has for the job: of a text, windows. */
-uint64_t stock_count(const struct stock_item *item, const struct data_spec *job);
+uint64_t data_sets_count(const struct data_sets_item *item, const struct data_spec *job);
 /* Points *out to all examples that the job works on: of a text, windows of the length that the job wants. */
-ERR_MUST_USE enum err stock_whole(
-    struct stock_item *item, const struct data_spec *job, const struct dataset **out);
+ERR_MUST_USE enum err data_sets_whole(
+    struct data_sets_item *item, const struct data_spec *job, const struct dataset **out);
 /* Points to the training and validation share of the job's examples; if the job wants no validation share, the training share is the whole
  * set and no copy is made. seed: of job and device, so that a division stays the same. */
-ERR_MUST_USE enum err stock_split(struct stock_item *item, const struct data_spec *job,
+ERR_MUST_USE enum err data_sets_split(struct data_sets_item *item, const struct data_spec *job,
     uint64_t seed, const struct dataset **train, const struct dataset **validation);
 /* *out: the examples of one task; the caller ends *out with examples_task_deinit, also after a failure. */
-ERR_MUST_USE enum err stock_give(struct stock_item *item, const struct task *task,
+ERR_MUST_USE enum err data_sets_give(struct data_sets_item *item, const struct task *task,
     const uint8_t device[32], struct examples_task *out);
 /* The buffer that keeps the id of the job's examples (examples_file.h), until the next division. */
-char *stock_examples(struct stock_item *item, const struct data_spec *job);
+char *data_sets_examples(struct data_sets_item *item, const struct data_spec *job);
 
 /* Fills the offer's list of data sets anew with those that are loaded. */
-void stock_offer(const struct stock *s, struct offer *offer);
+void data_sets_offer(const struct data_sets *s, struct offer *offer);
 
 #endif

@@ -1,4 +1,4 @@
-#include "stock.h"
+#include "data_sets.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #define TRY_AGAIN_S 60.0
 
 void
-stock_init(struct stock *s, const struct settings *settings)
+data_sets_init(struct data_sets *s, const struct settings *settings)
 {
 	memset(s, 0, sizeof(*s));
 	s->settings = settings;
@@ -22,7 +22,7 @@ stock_init(struct stock *s, const struct settings *settings)
 }
 
 static void
-drop_split(struct stock_item *item)
+drop_split(struct data_sets_item *item)
 {
 	if (item->split) {
 		dataset_deinit(&item->train);
@@ -33,7 +33,7 @@ drop_split(struct stock_item *item)
 }
 
 void
-stock_deinit(struct stock *s)
+data_sets_deinit(struct data_sets *s)
 {
 	for (size_t i = 0; i < s->count; i++) {
 		drop_split(&s->items[i]);
@@ -45,7 +45,7 @@ stock_deinit(struct stock *s)
 }
 
 static bool
-load(const struct settings *settings, struct stock_item *item, const struct events *events)
+load(const struct settings *settings, struct data_sets_item *item, const struct events *events)
 {
 	struct why why, said;
 
@@ -69,12 +69,12 @@ load(const struct settings *settings, struct stock_item *item, const struct even
 }
 
 bool
-stock_refresh(struct stock *s, const struct events *events)
+data_sets_refresh(struct data_sets *s, const struct events *events)
 {
 	bool changed = false;
 
 	for (size_t i = 0; i < s->count; i++) {
-		struct stock_item *item = &s->items[i];
+		struct data_sets_item *item = &s->items[i];
 		if (!item->loaded &&
 		    (item->tried_at <= 0 || backoff_now() - item->tried_at > TRY_AGAIN_S))
 			changed |= load(s->settings, item, events);
@@ -82,8 +82,8 @@ stock_refresh(struct stock *s, const struct events *events)
 	return changed;
 }
 
-struct stock_item *
-stock_find(struct stock *s, const char *name)
+struct data_sets_item *
+data_sets_find(struct data_sets *s, const char *name)
 {
 	for (size_t i = 0; i < s->count; i++)
 		if (s->items[i].loaded && strcmp(s->items[i].settings->name, name) == 0)
@@ -99,19 +99,20 @@ tokens_of(const struct dataset *d)
 }
 
 uint64_t
-stock_count(const struct stock_item *item, const struct data_spec *job)
+data_sets_count(const struct data_sets_item *item, const struct data_spec *job)
 {
 	return allowance_examples(job, item->all.count, tokens_of(&item->all));
 }
 
 static bool
-is_cut(const struct stock_item *item, uint32_t window)
+is_cut(const struct data_sets_item *item, uint32_t window)
 {
 	return window > 0 && item->all.features != window;
 }
 
 enum err
-stock_whole(struct stock_item *item, const struct data_spec *job, const struct dataset **out)
+data_sets_whole(
+    struct data_sets_item *item, const struct data_spec *job, const struct dataset **out)
 {
 	uint32_t window = job->window;
 
@@ -131,13 +132,13 @@ stock_whole(struct stock_item *item, const struct data_spec *job, const struct d
 }
 
 enum err
-stock_split(struct stock_item *item, const struct data_spec *job, uint64_t seed,
+data_sets_split(struct data_sets_item *item, const struct data_spec *job, uint64_t seed,
     const struct dataset **train, const struct dataset **validation)
 {
 	static const struct dataset empty;
 	const struct dataset *all;
 	double share = job->validation;
-	enum err e = stock_whole(item, job, &all);
+	enum err e = data_sets_whole(item, job, &all);
 
 	if (e)
 		return e;
@@ -162,12 +163,12 @@ stock_split(struct stock_item *item, const struct data_spec *job, uint64_t seed,
 }
 
 enum err
-stock_give(struct stock_item *item, const struct task *task, const uint8_t device[32],
+data_sets_give(struct data_sets_item *item, const struct task *task, const uint8_t device[32],
     struct examples_task *out)
 {
 	const struct dataset *train, *validation;
 	/* Round 0 stands for "in every round": the validation share of a job never changes. */
-	enum err e = stock_split(
+	enum err e = data_sets_split(
 	    item, &task->recipe.data, training_seed(task->seed, 0, device), &train, &validation);
 
 	*out = (struct examples_task){.drawn = false};
@@ -175,7 +176,7 @@ stock_give(struct stock_item *item, const struct task *task, const uint8_t devic
 }
 
 char *
-stock_examples(struct stock_item *item, const struct data_spec *job)
+data_sets_examples(struct data_sets_item *item, const struct data_spec *job)
 {
 	if (job->validation > 0)
 		return item->split_id;
@@ -183,7 +184,7 @@ stock_examples(struct stock_item *item, const struct data_spec *job)
 }
 
 static void
-put_data(struct offer *o, const struct stock_item *item)
+put_data(struct offer *o, const struct data_sets_item *item)
 {
 	struct offer_data *d = &o->data[o->data_count++];
 	char name[RECIPE_NAME_MAX];
@@ -200,7 +201,7 @@ put_data(struct offer *o, const struct stock_item *item)
 }
 
 void
-stock_offer(const struct stock *s, struct offer *offer)
+data_sets_offer(const struct data_sets *s, struct offer *offer)
 {
 	for (size_t i = 0; i < offer->data_count; i++)
 		free(offer->data[i].classes);

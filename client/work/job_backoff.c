@@ -1,4 +1,4 @@
-#include "resting.h"
+#include "job_backoff.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -9,14 +9,14 @@
 #define OFTEN 3 /* failures in a row */
 
 void
-resting_init(struct resting *r, uint64_t seed)
+job_backoff_init(struct job_backoff *r, uint64_t seed)
 {
-	*r = (struct resting){.count = 0};
+	*r = (struct job_backoff){.count = 0};
 	prng_seed(&r->rng, seed);
 }
 
-static struct resting_job *
-find(struct resting *r, const char *job)
+static struct job_backoff_job *
+find(struct job_backoff *r, const char *job)
 {
 	for (size_t i = 0; i < r->count; i++)
 		if (strcmp(r->jobs[i].job, job) == 0)
@@ -25,7 +25,7 @@ find(struct resting *r, const char *job)
 }
 
 static size_t
-count_resting(const struct resting *r, double now)
+count_resting(const struct job_backoff *r, double now)
 {
 	size_t n = 0;
 
@@ -35,12 +35,12 @@ count_resting(const struct resting *r, double now)
 }
 
 /* A new one, in the place of the job that has not rested for the longest time; NULL: all rest. */
-static struct resting_job *
-add(struct resting *r, const char *job, double now)
+static struct job_backoff_job *
+add(struct job_backoff *r, const char *job, double now)
 {
-	struct resting_job *j = &r->jobs[r->count];
+	struct job_backoff_job *j = &r->jobs[r->count];
 
-	if (r->count == RESTING_MAX) {
+	if (r->count == JOB_BACKOFF_MAX) {
 		j = &r->jobs[0];
 		for (size_t i = 1; i < r->count; i++)
 			if (r->jobs[i].until < j->until)
@@ -50,15 +50,15 @@ add(struct resting *r, const char *job, double now)
 	} else {
 		r->count++;
 	}
-	*j = (struct resting_job){.until = now};
+	*j = (struct job_backoff_job){.until = now};
 	snprintf(j->job, sizeof(j->job), "%s", job);
 	return j;
 }
 
 bool
-resting_failed(struct resting *r, const char *job, double now, double worked_seconds)
+job_backoff_failed(struct job_backoff *r, const char *job, double now, double worked_seconds)
 {
-	struct resting_job *j = find(r, job);
+	struct job_backoff_job *j = find(r, job);
 
 	if (!j)
 		j = add(r, job, now);
@@ -69,23 +69,23 @@ resting_failed(struct resting *r, const char *job, double now, double worked_sec
 	if (++j->failures >= OFTEN) {
 		j->until = now;
 		double least = 2 * worked_seconds * (double)(1 + count_resting(r, now));
-		rest = fmax(rest, fmin(least, RESTING_REST_MAX_S));
+		rest = fmax(rest, fmin(least, JOB_BACKOFF_REST_MAX_S));
 	}
 	j->until = now + rest;
 	return true;
 }
 
 void
-resting_done(struct resting *r, const char *job)
+job_backoff_done(struct job_backoff *r, const char *job)
 {
-	struct resting_job *j = find(r, job);
+	struct job_backoff_job *j = find(r, job);
 
 	if (j)
 		*j = r->jobs[--r->count];
 }
 
 double
-resting_left(const struct resting *r, const char *job, double now)
+job_backoff_left(const struct job_backoff *r, const char *job, double now)
 {
 	for (size_t i = 0; i < r->count; i++)
 		if (strcmp(r->jobs[i].job, job) == 0 && r->jobs[i].until > now)
@@ -94,7 +94,7 @@ resting_left(const struct resting *r, const char *job, double now)
 }
 
 double
-resting_next(const struct resting *r, double now)
+job_backoff_next(const struct job_backoff *r, double now)
 {
 	double next = INFINITY;
 
@@ -105,7 +105,7 @@ resting_next(const struct resting *r, double now)
 }
 
 void
-resting_offer(const struct resting *r, struct offer *o, double now)
+job_backoff_offer(const struct job_backoff *r, struct offer *o, double now)
 {
 	o->resting_count = 0;
 	for (size_t i = 0; i < r->count; i++) {

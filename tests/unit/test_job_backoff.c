@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "resting.h"
+#include "job_backoff.h"
 
 #define A "0123456789abcdef0123456789abcdef"
 #define B "fedcba9876543210fedcba9876543210"
@@ -28,18 +28,18 @@ job(unsigned i)
 static void
 each_rests_alone(void **state)
 {
-	struct resting r;
+	struct job_backoff r;
 
 	(void)state;
-	resting_init(&r, 1);
-	assert_true(isinf(resting_next(&r, 0)));
-	assert_true(resting_failed(&r, A, 100, 0));
-	double left = resting_left(&r, A, 100);
+	job_backoff_init(&r, 1);
+	assert_true(isinf(job_backoff_next(&r, 0)));
+	assert_true(job_backoff_failed(&r, A, 100, 0));
+	double left = job_backoff_left(&r, A, 100);
 	assert_true(left > 0 && left <= BACKOFF_BASE_S);
-	assert_true(resting_left(&r, B, 100) <= 0);
-	assert_true(fabs(resting_next(&r, 100) - left) < 1e-9);
-	assert_true(resting_left(&r, A, 100 + left) <= 0);
-	assert_true(isinf(resting_next(&r, 100 + left)));
+	assert_true(job_backoff_left(&r, B, 100) <= 0);
+	assert_true(fabs(job_backoff_next(&r, 100) - left) < 1e-9);
+	assert_true(job_backoff_left(&r, A, 100 + left) <= 0);
+	assert_true(isinf(job_backoff_next(&r, 100 + left)));
 }
 
 /* The bound doubles up to the cap; a task that is done ends the row. */
@@ -50,19 +50,19 @@ longer_each_time(void **state)
 	for (unsigned n = 1; n < 12; n++) {
 		double most = 0;
 		for (uint64_t seed = 0; seed < 200; seed++) {
-			struct resting r;
+			struct job_backoff r;
 			double left = 0;
-			resting_init(&r, seed);
+			job_backoff_init(&r, seed);
 			for (unsigned i = 0; i < n; i++) {
-				assert_true(resting_failed(&r, A, 100.0 * i, 0));
-				left = resting_left(&r, A, 100.0 * i);
+				assert_true(job_backoff_failed(&r, A, 100.0 * i, 0));
+				left = job_backoff_left(&r, A, 100.0 * i);
 			}
 			assert_true(left <= backoff_limit(n - 1));
 			most = fmax(most, left);
-			resting_done(&r, A);
-			assert_true(resting_left(&r, A, 100.0 * n) <= 0);
-			assert_true(resting_failed(&r, A, 5000, 0));
-			assert_true(resting_left(&r, A, 5000) <= BACKOFF_BASE_S);
+			job_backoff_done(&r, A);
+			assert_true(job_backoff_left(&r, A, 100.0 * n) <= 0);
+			assert_true(job_backoff_failed(&r, A, 5000, 0));
+			assert_true(job_backoff_left(&r, A, 5000) <= BACKOFF_BASE_S);
 		}
 		assert_true(most > 0.8 * backoff_limit(n - 1));
 	}
@@ -72,18 +72,18 @@ longer_each_time(void **state)
 static void
 half_of_the_time_is_left(void **state)
 {
-	struct resting r;
+	struct job_backoff r;
 	double now = 0, good = 0;
 
 	(void)state;
-	resting_init(&r, 7);
+	job_backoff_init(&r, 7);
 	while (now < 100000) {
 		unsigned at = 0;
-		while (at < 12 && resting_left(&r, job(at), now) > 0)
+		while (at < 12 && job_backoff_left(&r, job(at), now) > 0)
 			at++;
 		if (at < 12) {
 			now += 60;
-			assert_true(resting_failed(&r, job(at), now, 60));
+			assert_true(job_backoff_failed(&r, job(at), now, 60));
 		} else {
 			now += 5;
 			good += 5;
@@ -91,14 +91,14 @@ half_of_the_time_is_left(void **state)
 	}
 	assert_true(good > 0.4 * now);
 	/* One whose tasks take no time is not kept for longer than others. */
-	resting_init(&r, 7);
+	job_backoff_init(&r, 7);
 	for (int i = 0; i < 30; i++)
-		assert_true(resting_failed(&r, A, i, 0));
-	assert_true(resting_left(&r, A, 30) <= BACKOFF_CAP_S);
+		assert_true(job_backoff_failed(&r, A, i, 0));
+	assert_true(job_backoff_left(&r, A, 30) <= BACKOFF_CAP_S);
 	/* Nor for longer than an hour. */
 	for (int i = 0; i < 3; i++)
-		assert_true(resting_failed(&r, B, 1000, 1e6));
-	assert_true(resting_left(&r, B, 1000) <= RESTING_REST_MAX_S);
+		assert_true(job_backoff_failed(&r, B, 1000, 1e6));
+	assert_true(job_backoff_left(&r, B, 1000) <= JOB_BACKOFF_REST_MAX_S);
 }
 
 /* As many as an offer can name; those that have rested make way. */
@@ -106,23 +106,23 @@ static void
 no_more_than_can_be_told(void **state)
 {
 	static struct offer o;
-	struct resting r;
+	struct job_backoff r;
 	unsigned i;
 
 	(void)state;
-	resting_init(&r, 3);
+	job_backoff_init(&r, 3);
 	for (unsigned again = 0; again < 10; again++)
-		for (i = 0; i < RESTING_MAX; i++)
-			assert_true(resting_failed(&r, job(i), 1000.0 * again, 0));
-	assert_int_equal(r.count, RESTING_MAX);
-	resting_offer(&r, &o, 9000);
-	assert_int_equal(o.resting_count, RESTING_MAX);
-	for (i = 0; i < RESTING_MAX; i++)
+		for (i = 0; i < JOB_BACKOFF_MAX; i++)
+			assert_true(job_backoff_failed(&r, job(i), 1000.0 * again, 0));
+	assert_int_equal(r.count, JOB_BACKOFF_MAX);
+	job_backoff_offer(&r, &o, 9000);
+	assert_int_equal(o.resting_count, JOB_BACKOFF_MAX);
+	for (i = 0; i < JOB_BACKOFF_MAX; i++)
 		assert_true(o.resting[i].seconds >= 1 && o.resting[i].seconds <= 60);
-	assert_false(resting_failed(&r, A, 9000, 0));
-	assert_true(resting_left(&r, A, 9000) <= 0);
-	assert_true(resting_failed(&r, A, 9000 + BACKOFF_CAP_S, 0));
-	resting_offer(&r, &o, 9000 + BACKOFF_CAP_S);
+	assert_false(job_backoff_failed(&r, A, 9000, 0));
+	assert_true(job_backoff_left(&r, A, 9000) <= 0);
+	assert_true(job_backoff_failed(&r, A, 9000 + BACKOFF_CAP_S, 0));
+	job_backoff_offer(&r, &o, 9000 + BACKOFF_CAP_S);
 	assert_int_equal(o.resting_count, 1);
 	assert_int_equal(o.resting[0].job[0], 0x01);
 	assert_int_equal(o.resting[0].job[15], 0xef);
