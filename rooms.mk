@@ -13,7 +13,8 @@ USES_training   := base crypto/primitives wire model/kernels model/net model/tra
 USES_aggregator := base wire
 # The draw is a hash of what it draws from.
 USES_round      := base crypto/primitives wire
-ROOMS_round     := policy
+ROOMS_round     := policy roster
+USES_round/roster := policy
 USES_client     := base crypto wire data/files model training
 USES_lab        := base crypto wire data/files model training aggregator round
 # The program `rivulet`: main and the subcommands that are no device's.
