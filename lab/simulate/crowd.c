@@ -7,23 +7,33 @@
 #include "late.h"
 #include "population.h"
 #include "prng.h"
+#include "round.h"
 
 #define NOWHERE UINT32_MAX
 #define TRIES 32 /* at random, before all are looked through */
 
+/* A place takes 0 for never. */
+#define CLOCK_BEGINS_MS ROSTER_HEARD_MS
+
+static uint64_t
+milliseconds(uint64_t us)
+{
+	return us / 1000 + CLOCK_BEGINS_MS;
+}
+
 enum err
-simulate_crowd_init(
-    struct simulate_crowd *c, const struct fleet *fleet, uint32_t per_device, bool sized)
+simulate_crowd_init(struct simulate_crowd *c, const struct fleet *fleet,
+    const struct roster_round *roster, bool sized)
 {
 	*c = (struct simulate_crowd){.fleet = fleet,
-	    .per_device = per_device,
+	    .roster = *roster,
 	    .waiting = calloc(fleet->count, sizeof(*c->waiting)),
 	    .people = calloc(fleet->count, sizeof(*c->people)),
 	    .speeds = sized ? calloc(fleet->count, sizeof(*c->speeds)) : NULL};
 	if (!c->waiting || !c->people || (sized && !c->speeds))
 		return ERR_NOMEM;
 	for (size_t i = 0; i < fleet->count; i++)
-		c->people[i].place = NOWHERE;
+		c->people[i].at = NOWHERE;
 	return ERR_OK;
 }
 
@@ -37,78 +47,113 @@ simulate_crowd_deinit(struct simulate_crowd *c)
 	*c = (struct simulate_crowd){.waiting = NULL};
 }
 
-void
-simulate_crowd_open(struct simulate_crowd *c, uint64_t round, uint32_t opening)
+/* --- places */
+
+struct roster_place
+simulate_crowd_place(const struct simulate_crowd *c, size_t device)
 {
-	c->round = round;
-	c->opening = opening;
+	const struct simulate_person *p = &c->people[device];
+	struct roster_place place = p->place;
+
+	/* After two turns none does anything more. Places that rest were turned as the round opened, at that time. */
+	for (uint64_t n = p->round; n < c->roster.number && n < p->round + 2; n++)
+		(void)roster_step(
+		    &place, &c->roster, &(struct roster_event){.kind = ROSTER_TURN}, 0);
+	if (p->round == c->roster.number && p->opening != c->opening)
+		(void)roster_step(
+		    &place, &c->roster, &(struct roster_event){.kind = ROSTER_REOPEN}, 0);
+	return place;
+}
+
+unsigned
+simulate_crowd_step(
+    struct simulate_crowd *c, size_t device, const struct roster_event *e, uint64_t us)
+{
+	struct simulate_person *p = &c->people[device];
+
+	p->place = simulate_crowd_place(c, device);
+	p->round = c->roster.number;
+	p->opening = c->opening;
+	return roster_step(&p->place, &c->roster, e, milliseconds(us));
+}
+
+bool
+simulate_crowd_holds(const struct simulate_crowd *c, size_t device)
+{
+	return c->people[device].at != NOWHERE &&
+	    simulate_crowd_place(c, device).state == ROSTER_OUT;
+}
+
+/* Who waits asks over and over while it is there: until now, or until the end of the last hour. */
+static void
+hear(struct simulate_crowd *c, size_t device, uint64_t us)
+{
+	const struct roster_event heard = {.kind = ROSTER_HEAR};
+	const uint64_t hour = us / FLEET_PERIOD_US * FLEET_PERIOD_US;
+
+	if (c->people[device].at == NOWHERE)
+		return;
+	if (fleet_is_there(c->fleet, device, us))
+		(void)simulate_crowd_step(c, device, &heard, us);
+	else if (hour > 0 && fleet_is_there(c->fleet, device, hour - 1))
+		(void)simulate_crowd_step(c, device, &heard, hour);
+}
+
+/* Of devices that rest all at once: how long they do follows from how many are heard of. */
+static void
+turn(struct simulate_crowd *c, uint64_t round, uint64_t us)
+{
+	const struct roster_event over = {.kind = ROSTER_TURN};
+	uint64_t heard = 0;
+
+	for (size_t i = 0; i < c->fleet->count; i++) {
+		hear(c, i, us);
+		heard += (simulate_crowd_step(c, i, &over, us) & ROSTER_DO_HEARD) != 0;
+		c->people[i].round = round;
+	}
+	c->roster.rest = late_rest(heard, c->roster.machine->policy.goal);
 }
 
 void
-simulate_crowd_rest(struct simulate_crowd *c, uint32_t goal, uint64_t us)
+simulate_crowd_open(
+    struct simulate_crowd *c, uint64_t round, size_t point_count, bool evaluates, uint64_t us)
 {
-	uint64_t there = c->fleet->comes_and_goes ? 0 : c->fleet->count;
-
-	for (size_t i = 0; c->fleet->comes_and_goes && i < c->fleet->count; i++)
-		there += fleet_is_there(c->fleet, i, us);
-	c->rest = late_rest(there, goal);
+	if (c->roster.number > 0 && roster_rests(c->roster.machine))
+		turn(c, round, us);
+	c->roster.number = round;
+	c->roster.point_count = point_count;
+	c->roster.evaluates = evaluates;
+	c->opening = 0;
 }
 
-static bool
-rests(const struct simulate_crowd *c, const struct simulate_person *p)
+void
+simulate_crowd_reopen(struct simulate_crowd *c)
 {
-	return p->taken_in > 0 && c->round <= p->taken_in + c->rest;
+	c->opening++;
 }
+
+/* --- waiting */
 
 void
 simulate_crowd_wait(struct simulate_crowd *c, size_t device)
 {
-	if (c->people[device].place != NOWHERE)
+	if (c->people[device].at != NOWHERE)
 		return;
-	c->people[device].place = (uint32_t)c->waiting_count;
+	c->people[device].at = (uint32_t)c->waiting_count;
 	c->waiting[c->waiting_count++] = (uint32_t)device;
 }
 
 void
 simulate_crowd_leave(struct simulate_crowd *c, size_t device)
 {
-	uint32_t place = c->people[device].place;
+	uint32_t at = c->people[device].at;
 
-	if (place == NOWHERE)
+	if (at == NOWHERE)
 		return;
 	uint32_t last = c->waiting[--c->waiting_count];
-	c->waiting[place] = last;
-	c->people[last].place = place;
-	c->people[device].place = NOWHERE;
-}
-
-void
-simulate_crowd_mark(struct simulate_crowd *c, size_t device, enum simulate_mark mark)
-{
-	struct simulate_person *p = &c->people[device];
-
-	p->round = c->round;
-	p->opening = c->opening;
-	p->mark = mark;
-}
-
-void
-simulate_crowd_took(struct simulate_crowd *c, size_t device)
-{
-	struct simulate_person *p = &c->people[device];
-
-	p->taken = p->taken_in == c->round ? p->taken + 1 : 1;
-	p->taken_in = c->round;
-}
-
-bool
-simulate_crowd_marked(const struct simulate_crowd *c, size_t device)
-{
-	const struct simulate_person *p = &c->people[device];
-
-	if (p->taken_in == c->round && p->taken >= c->per_device)
-		return true;
-	return p->round == c->round && (p->mark == SIMULATE_ACCEPTED || p->opening == c->opening);
+	c->waiting[at] = last;
+	c->people[last].at = at;
+	c->people[device].at = NOWHERE;
 }
 
 enum err
@@ -122,14 +167,19 @@ simulate_crowd_time(struct simulate_crowd *c, size_t device, uint64_t steps, dou
 uint64_t
 simulate_crowd_steps(struct simulate_crowd *c, size_t device, const struct local_spec *local)
 {
-	return throughput_steps(&c->fleet_speeds, c->round, local, &c->speeds[device]);
+	return throughput_steps(&c->fleet_speeds, c->roster.number, local, &c->speeds[device]);
 }
 
 bool
 simulate_crowd_asks(const struct simulate_crowd *c, size_t device, uint64_t us)
 {
-	return c->people[device].place != NOWHERE && !simulate_crowd_marked(c, device) &&
-	    !(c->rest > 0 && rests(c, &c->people[device])) && fleet_is_there(c->fleet, device, us);
+	const struct roster_event ask = {.kind = ROSTER_ASK};
+
+	if (c->people[device].at == NOWHERE)
+		return false;
+	struct roster_place place = simulate_crowd_place(c, device);
+	const unsigned actions = roster_step(&place, &c->roster, &ask, milliseconds(us));
+	return (actions & ROSTER_DO_ENTER) && fleet_is_there(c->fleet, device, us);
 }
 
 size_t
@@ -218,7 +268,7 @@ simulate_crowd_draw(
 		struct drawn d = {.device = c->waiting[i]};
 		if (!simulate_crowd_asks(c, d.device, us))
 			continue;
-		choice_ticket(&d.ticket, c->fleet->devices[d.device].id, seed, c->round);
+		choice_ticket(&d.ticket, c->fleet->devices[d.device].id, seed, c->roster.number);
 		n = push(heap, n, most, &d);
 	}
 	for (size_t i = 0; i < n; i++)

@@ -1,5 +1,6 @@
 #include "play.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include "choice.h"
 #include "difference.h"
 #include "hex.h"
+#include "judge.h"
 #include "play_inside.h"
 
 #define PATIENCE 10 /* deadlines without a report that end the play */
@@ -22,14 +24,45 @@ is_open(const struct simulate_play *p)
 	return p->round.state == ROUND_OPEN || p->round.state == ROUND_GRACE;
 }
 
+static unsigned
+happens(struct simulate_play *p, size_t device, enum roster_event_kind kind)
+{
+	return simulate_crowd_step(&p->crowd, device, &(struct roster_event){.kind = kind}, p->us);
+}
+
 /* Where the machine gathers who asks, one who does begins that; the draw looks at all of them. */
 static enum err
 ask(struct simulate_play *p, size_t device, struct why *why)
 {
 	if (p->round.state == ROUND_GATHER && p->round.gather_until_ms > 0)
 		return ERR_OK;
-	unsigned actions = simulate_play_step(p, ROUND_ASK, 0);
-	return actions & ROUND_DO_INVITE ? simulate_play_give(p, device, why) : ERR_OK;
+	(void)happens(p, device, ROSTER_ASK);
+	if (!(simulate_play_step(p, ROUND_ASK, 0) & ROUND_DO_INVITE))
+		return ERR_OK;
+	(void)happens(p, device, ROSTER_GIVE);
+	return simulate_play_give(p, device, why);
+}
+
+/* Who has a place asks before others, who share in those that are left. */
+static enum err
+serve_held(struct simulate_play *p, struct why *why)
+{
+	enum err e = ERR_OK;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < p->held_count; i++) {
+		const size_t device = p->held[i];
+		if (!simulate_crowd_holds(&p->crowd, device))
+			continue;
+		if (!e && fleet_is_there(p->shop.fleet, device, p->us) &&
+		    (happens(p, device, ROSTER_ASK) & ROSTER_DO_HAND))
+			e = simulate_play_give(p, device, why);
+		else
+			p->held[kept++] = device;
+	}
+	p->held_count = kept;
+	p->ask_held = false;
+	return e;
 }
 
 /* Some are away: who is there changes with the hour. */
@@ -49,7 +82,7 @@ wait_an_hour(struct simulate_play *p)
 static enum err
 serve(struct simulate_play *p, struct why *why)
 {
-	enum err e = ERR_OK;
+	enum err e = p->ask_held ? serve_held(p, why) : ERR_OK;
 
 	while (!e && p->wake) {
 		bool gathers = p->round.state == ROUND_GATHER && p->round.gather_until_ms == 0;
@@ -71,9 +104,6 @@ static void
 refuse(struct simulate_play *p, const struct simulate_task *t)
 {
 	p->line.refused++;
-	/* Its task is answered, if not well. */
-	if (p->round.policy.buffered && !t->expired)
-		(void)simulate_play_step(p, ROUND_EXPIRED, 0);
 	if (!p->line.word)
 		p->line.word = t->work.refused;
 }
@@ -81,6 +111,8 @@ refuse(struct simulate_play *p, const struct simulate_task *t)
 static enum err
 accept(struct simulate_play *p, struct simulate_task *t)
 {
+	const struct roster_event settled = {
+	    .kind = ROSTER_SETTLED, .round = t->work.round, .folded = p->number};
 	void *grown = bytes_grow(
 	    p->accepted, p->accepted_count, &p->accepted_room, sizeof(struct fleet_task *));
 
@@ -96,26 +128,25 @@ accept(struct simulate_play *p, struct simulate_task *t)
 	fleet_task_accepted(&p->shop, &t->work);
 	enum err e = simulate_crowd_time(
 	    &p->crowd, t->work.device, t->work.steps, (double)t->paced_us / 1e6);
-	simulate_crowd_took(&p->crowd, t->work.device);
-	if (t->work.round == p->number)
-		simulate_crowd_mark(&p->crowd, t->work.device, SIMULATE_ACCEPTED);
+	(void)simulate_crowd_step(&p->crowd, t->work.device, &settled, p->us);
 	(void)simulate_play_step(p, ROUND_ACCEPTED, 0);
 	return e;
 }
 
+/* Of a task that was forgotten meanwhile nobody is told. */
 static void
 give_up(struct simulate_play *p, const struct simulate_task *t)
 {
+	const struct roster_event e = {
+	    .kind = ROSTER_GIVE_UP, .passes = abort_reason_passes(t->work.abort)};
 	bool blames = p->job->guard.on && p->job->recipe.evaluate_by == EVALUATE_DEVICES &&
 	    t->work.abort == ABORT_NOT_FINITE && !t->fails && !p->evaluating &&
 	    t->work.round == p->number;
 
 	if (!p->out->first.text[0] && t->work.why.text[0])
 		p->out->first = t->work.why;
-	bool own = t->work.round == p->number && t->opening == p->crowd.opening;
-	if (own)
-		simulate_crowd_mark(&p->crowd, t->work.device, SIMULATE_ABORTED);
-	if (p->round.policy.buffered ? !t->expired : own)
+	if (simulate_crowd_place(&p->crowd, t->work.device).round == t->work.round &&
+	    (simulate_crowd_step(&p->crowd, t->work.device, &e, p->us) & ROSTER_DO_GAVE_UP))
 		(void)simulate_play_step(p, ROUND_GAVE_UP, blames);
 }
 
@@ -123,38 +154,34 @@ give_up(struct simulate_play *p, const struct simulate_task *t)
 static bool
 is_wanted(const struct simulate_play *p, const struct simulate_task *t)
 {
-	if (round_refuses(&p->round))
-		return false;
-	if (p->evaluating || !p->round.policy.late)
-		return t->work.round == p->number;
-	for (size_t i = 0; i < p->point_count; i++)
-		if (p->points[i].round == t->work.round)
-			return p->points[i].live;
-	return false;
+	const struct roster_place place = simulate_crowd_place(&p->crowd, t->work.device);
+	const struct roster_head head = {.round = t->work.round,
+	    .base = t->work.base->id,
+	    .open_base = p->coordinator.base->base.id,
+	    .is_its_task = true,
+	    .evaluates = t->work.kind == TASK_EVALUATE};
+
+	return roster_judge(&place, &p->crowd.roster, &head).refusal == ROSTER_ACCEPTS;
 }
 
+/* A device does one task after the other, and no round is closed for longer than a moment: none is for the next one. */
 static bool
-is_fresh(const struct simulate_play *p, const struct simulate_task *t)
+take(struct simulate_play *p, const struct simulate_task *t)
 {
-	if (p->round.policy.buffered)
-		return t->expired;
-	return t->work.round != p->number || t->opening != p->crowd.opening;
-}
+	const struct roster_event e = {.kind = ROSTER_TAKE, .round = t->work.round};
+	const unsigned actions = simulate_crowd_step(&p->crowd, t->work.device, &e, p->us);
+	const unsigned how = actions & ROSTER_DO_FRESH ? ROUND_TAKE_FRESH : 0;
 
-/* The place of a task whose delta is of no use is free again. */
-static void
-come_late(struct simulate_play *p, const struct simulate_task *t)
-{
-	p->line.late++;
-	if (p->round.policy.buffered && !t->expired)
-		(void)simulate_play_step(p, ROUND_EXPIRED, 0);
+	assert(!(actions & ROSTER_DO_NEXT));
+	return (actions & ROSTER_DO_TAKE) &&
+	    (simulate_play_step(p, ROUND_TAKE, how) & ROUND_DO_TAKE);
 }
 
 static enum err
 deliver(struct simulate_play *p, struct simulate_task *t, struct why *why)
 {
 	if (!is_wanted(p, t)) {
-		come_late(p, t);
+		p->line.late++;
 		return ERR_OK;
 	}
 	enum err e = simulate_play_compute(p, t, why);
@@ -164,12 +191,26 @@ deliver(struct simulate_play *p, struct simulate_task *t, struct why *why)
 		give_up(p, t);
 	else if (t->work.outcome == FLEET_REFUSED)
 		refuse(p, t);
-	else if (simulate_play_step(p, ROUND_TAKE, is_fresh(p, t) ? ROUND_TAKE_FRESH : 0) &
-	    ROUND_DO_TAKE)
+	else if (take(p, t))
 		return accept(p, t);
 	else
-		come_late(p, t);
+		p->line.late++;
 	return ERR_OK;
+}
+
+/* Its delta was not taken, and the task is out all the same. A device whose delta came too late asks at once, and has a newer task in that
+ * place; one whose delta was refused lets the job rest. */
+static enum err
+keep_place(struct simulate_play *p, size_t device, uint64_t given_us, bool refused, struct why *why)
+{
+	if (!refused && (happens(p, device, ROSTER_ASK) & ROSTER_DO_HAND))
+		return simulate_play_give(p, device, why);
+	void *grown = bytes_grow(p->held, p->held_count, &p->held_room, sizeof(*p->held));
+	if (!grown)
+		return ERR_NOMEM;
+	p->held = grown;
+	p->held[p->held_count++] = device;
+	return simulate_play_watch(p, device, given_us);
 }
 
 static enum err
@@ -185,18 +226,23 @@ arrive(struct simulate_play *p, const struct simulate_event *event, struct why *
 		give_up(p, t);
 	else
 		e = deliver(p, t, why);
-	if (!t->accepted) {
+	const bool refused = t->work.outcome == FLEET_REFUSED, accepted = t->accepted;
+	const uint64_t given_us = t->given_us;
+	if (!accepted) {
 		p->line.wasted_us += t->worked_us;
 		simulate_play_drop(p, t);
 	}
 	p->wake = true;
-	return e;
+	return !e && !accepted && simulate_crowd_holds(&p->crowd, device)
+	    ? keep_place(p, device, given_us, refused, why)
+	    : e;
 }
 
 static void
-expire(struct simulate_play *p, struct simulate_task *t)
+expire(struct simulate_play *p, size_t device)
 {
-	t->expired = true;
+	if (!(happens(p, device, ROSTER_EXPIRE) & ROSTER_DO_FREE))
+		return;
 	(void)simulate_play_step(p, ROUND_EXPIRED, 0);
 	p->wake = true;
 }
@@ -220,7 +266,7 @@ happen(struct simulate_play *p, struct why *why)
 	if (event.kind == SIMULATE_DELIVERS || event.kind == SIMULATE_GIVES_UP)
 		return arrive(p, &event, why);
 	if (event.kind == SIMULATE_EXPIRES) {
-		expire(p, event.subject);
+		expire(p, event.device);
 		return ERR_OK;
 	}
 	p->hour = false;
@@ -324,8 +370,17 @@ admits(const struct simulate_play *p, size_t device, bool *out, struct why *why)
 static enum err
 fill_crowd(struct simulate_play *p, struct why *why)
 {
-	enum err e = simulate_crowd_init(&p->crowd, p->shop.fleet, p->job->round.per_device,
-	    p->job->recipe.local.unit == LOCAL_SIZED);
+	const struct guard_spec *guard = &p->job->guard;
+	const struct roster_round roster = {.machine = &p->round,
+	    .timeout_ms = (uint64_t)(p->job->round.task_timeout_s * 1000),
+	    .per_device = p->job->round.per_device,
+	    .max_staleness = p->job->round.max_staleness,
+	    .lives = true,
+	    .defers = guard->on && guard->action == GUARD_DO_ROLLBACK,
+	    .points = p->points,
+	    .staleness = &p->job->aggregate.staleness};
+	enum err e = simulate_crowd_init(
+	    &p->crowd, p->shop.fleet, &roster, p->job->recipe.local.unit == LOCAL_SIZED);
 	bool in = false;
 
 	for (size_t i = 0; !e && i < p->shop.fleet->count; i++) {
@@ -435,6 +490,7 @@ simulate_play_close(struct simulate_play *p)
 	free(p->tasks);
 	free(p->accepted);
 	free(p->points);
+	free(p->held);
 	simulate_heap_deinit(&p->heap);
 	simulate_crowd_deinit(&p->crowd);
 	fleet_memories_free(p->shop.memories, p->o->fleet->count);

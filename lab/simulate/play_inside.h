@@ -11,13 +11,11 @@
 struct simulate_task {
 	struct fleet_task work;
 	struct simulate_model *base; /* held */
-	uint64_t opening; /* of the task's round */
 	uint64_t worked_us; /* time that the device works on the task in all */
 	uint64_t paced_us; /* time from the task to the first byte of its delta */
 	uint64_t given_us, arrives_us;
 	bool computed, accepted;
 	bool fails; /* the device will give the task up */
-	bool expired; /* the task's place in the round was given to another */
 	size_t place; /* in simulate_play.tasks */
 };
 
@@ -47,6 +45,10 @@ struct simulate_play {
 	unsigned pending; /* set of enum round_action that are still to be done */
 	bool agreed; /* attackers know the deltas of a whole round, so these are kept */
 	bool wake; /* a device may ask for a task now */
+	size_t
+	    *held; /* devices that wait while their places are OUT: their agents let the job rest */
+	size_t held_count, held_room;
+	bool ask_held; /* the devices in held may ask now */
 	bool hour; /* the next SIMULATE_HOUR is in the heap */
 	bool evaluating; /* the open round measures the last model */
 	bool ended;
@@ -63,11 +65,14 @@ ERR_MUST_USE enum err simulate_play_books(struct simulate_play *p, struct why *w
 void simulate_play_close(struct simulate_play *p);
 
 /* --- play_task.c */
-/* Gives a device that waits a task of the open round. */
+/* Gives a device that waits a task of the open round, in which it has a place. */
 ERR_MUST_USE enum err simulate_play_give(struct simulate_play *p, size_t device, struct why *why);
 /* Computes the task's delta, and in parallel those of other tasks that will be needed soon. */
 ERR_MUST_USE enum err simulate_play_compute(
     struct simulate_play *p, struct simulate_task *t, struct why *why);
+/* Of a buffered job: the device's task, which was given at given_us, expires when its time is over. ERR_NOMEM. */
+ERR_MUST_USE enum err simulate_play_watch(
+    struct simulate_play *p, size_t device, uint64_t given_us);
 void simulate_play_drop(struct simulate_play *p, struct simulate_task *t);
 /* *out: the examples of the device that its amount of work is counted by. */
 ERR_MUST_USE enum err simulate_play_examples(

@@ -54,10 +54,9 @@ open_round(struct simulate_play *p, uint64_t number)
 	p->progress_us = p->us;
 	p->line = (struct simulate_line){.began_us = p->us};
 	p->wake = true;
-	simulate_crowd_open(&p->crowd, number, 0);
-	if (p->round.policy.buffered && p->round.policy.hostile > 0)
-		simulate_crowd_rest(&p->crowd, p->round.policy.goal, p->us);
+	p->ask_held = true;
 	note_point(p);
+	simulate_crowd_open(&p->crowd, number, p->point_count, p->evaluating, p->us);
 	(void)simulate_play_step(p, ROUND_BEGIN, 0);
 }
 
@@ -84,8 +83,8 @@ begin_evaluation(struct simulate_play *p)
 static void
 reopen(struct simulate_play *p)
 {
-	simulate_crowd_open(&p->crowd, p->number, p->crowd.opening + 1);
-	p->wake = true;
+	simulate_crowd_reopen(&p->crowd);
+	p->wake = p->ask_held = true;
 }
 
 static enum err
@@ -97,8 +96,11 @@ draw(struct simulate_play *p, struct why *why)
 	    drawn ? simulate_crowd_draw(&p->crowd, drawn, places, p->job->seed, p->us) : SIZE_MAX;
 	enum err e = n == SIZE_MAX ? ERR_NOMEM : ERR_OK;
 
-	for (size_t i = 0; !e && i < n; i++)
+	for (size_t i = 0; !e && i < n; i++) {
+		(void)simulate_crowd_step(
+		    &p->crowd, drawn[i], &(struct roster_event){.kind = ROSTER_GIVE}, p->us);
 		e = simulate_play_give(p, drawn[i], why);
+	}
 	if (!e)
 		(void)simulate_play_step(p, ROUND_DRAWN, (uint32_t)n);
 	free(drawn);

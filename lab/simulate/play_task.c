@@ -100,19 +100,23 @@ foresee(struct simulate_play *p, struct simulate_task *t, const struct fleet_wor
 	    .subject = t};
 }
 
-/* A task of a buffered job that will be out for too long. */
-static enum err
-watch(struct simulate_play *p, struct simulate_task *t)
+enum err
+simulate_play_watch(struct simulate_play *p, size_t device, uint64_t given_us)
 {
-	uint64_t timeout = (uint64_t)(p->job->round.task_timeout_s * 1e6);
-	const struct simulate_event event = {.us = p->us + timeout,
-	    .kind = SIMULATE_EXPIRES,
-	    .device = t->work.device,
-	    .subject = t};
+	const uint64_t until = given_us + (uint64_t)(p->job->round.task_timeout_s * 1e6);
+	const struct simulate_event event = {
+	    .us = until > p->us ? until : p->us, .kind = SIMULATE_EXPIRES, .device = device};
 
-	return p->round.policy.buffered && event.us < t->arrives_us
-	    ? simulate_heap_add(&p->heap, &event)
-	    : ERR_OK;
+	return p->round.policy.buffered ? simulate_heap_add(&p->heap, &event) : ERR_OK;
+}
+
+/* Most are answered before that. */
+static enum err
+watch(struct simulate_play *p, const struct simulate_task *t)
+{
+	const uint64_t until = p->us + (uint64_t)(p->job->round.task_timeout_s * 1e6);
+
+	return until < t->arrives_us ? simulate_play_watch(p, t->work.device, p->us) : ERR_OK;
 }
 
 static enum err
@@ -141,13 +145,11 @@ simulate_play_give(struct simulate_play *p, size_t device, struct why *why)
 		return e;
 	}
 	t->base = simulate_model_take(p->coordinator.base);
-	t->opening = p->crowd.opening;
 	t->work = (struct fleet_task){.device = device,
 	    .round = p->number,
 	    .base = &t->base->base,
 	    .kind = p->evaluating ? TASK_EVALUATE : TASK_TRAIN};
 	simulate_crowd_leave(&p->crowd, device);
-	simulate_crowd_mark(&p->crowd, device, SIMULATE_OUT);
 	e = work_of(p, t, &w, why);
 	if (e)
 		return e;

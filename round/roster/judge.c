@@ -2,6 +2,10 @@
 
 #include <string.h>
 
+#include "late.h"
+#include "roster.h"
+#include "round.h"
+
 enum problem_type
 roster_refusal_problem(enum roster_refusal r)
 {

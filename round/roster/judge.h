@@ -1,7 +1,12 @@
 #ifndef JUDGE_H
 #define JUDGE_H
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "problem.h"
-#include "roster.h"
+
+struct roster_place;
+struct roster_round;
 
 /* What becomes of a delta, or an evaluation's report, by its head: judged before its body comes, and again as it is taken. Pure. */
 

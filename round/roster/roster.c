@@ -1,6 +1,7 @@
 #include "roster.h"
 
 #include "judge.h"
+#include "round.h"
 
 bool
 roster_rests(const struct round *r)
@@ -56,13 +57,19 @@ give(struct roster_place *p, const struct roster_round *r, uint64_t now_ms)
 	return ROSTER_DO_HAND | (other ? ROSTER_DO_RENAME : 0);
 }
 
+static void
+hear(struct roster_place *p, const struct roster_round *r, uint64_t now_ms)
+{
+	if (roster_rests(r->machine))
+		p->asked_ms = now_ms;
+}
+
 static unsigned
 ask(struct roster_place *p, const struct roster_round *r, bool unsent, uint64_t now_ms)
 {
 	const bool own = p->round == r->number;
 
-	if (roster_rests(r->machine))
-		p->asked_ms = now_ms;
+	hear(p, r, now_ms);
 	if (is_done(p, r))
 		return ROSTER_DO_REPORTED;
 	/* Another task would only make it older. */
@@ -228,6 +235,9 @@ roster_step(struct roster_place *p, const struct roster_round *r, const struct r
 	switch (e->kind) {
 	case ROSTER_ASK:
 		return ask(p, r, e->unsent, now_ms);
+	case ROSTER_HEAR:
+		hear(p, r, now_ms);
+		return 0;
 	case ROSTER_GIVE:
 		return give(p, r, now_ms);
 	case ROSTER_TAKE:

@@ -1,8 +1,14 @@
 #ifndef ROSTER_H
 #define ROSTER_H
-#include "late.h"
-#include "round.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "wait_reason.h"
+
+struct late_point;
+struct round;
+struct staleness_spec;
 
 /*
  * What one device has of one job, its place, as a machine without I/O, clock or memory of other devices. Who holds the places tells one
@@ -51,6 +57,7 @@ struct roster_round {
 
 enum roster_event_kind {
 	ROSTER_ASK, /* the device asks for a task; unsent: it holds the delta of the one that it has */
+	ROSTER_HEAR, /* it asked then, and was told to wait */
 	ROSTER_GIVE, /* the round has a place for it: invited, or drawn */
 	ROSTER_TAKE, /* a complete, checked delta of the task of `round` is about to be committed */
 	ROSTER_SETTLED, /* that is durable; round, folded and fresh as it was taken */

@@ -11,7 +11,10 @@
 
 #include "job.h"
 #include "judge.h"
+#include "late.h"
 #include "prng.h"
+#include "roster.h"
+#include "round.h"
 
 #define NOW 10000000
 #define TIMEOUT 1000
@@ -386,6 +389,8 @@ test_heard(void **state)
 	(void)step(&p, &s, ROSTER_ASK, NOW);
 	assert_int_equal(step(&p, &s, ROSTER_TURN, NOW), ROSTER_DO_HEARD);
 	assert_int_equal(p.state, ROSTER_OUT);
+	assert_int_equal(step(&p, &s, ROSTER_HEAR, NOW + 5), 0);
+	assert_int_equal(step(&p, &s, ROSTER_TURN, NOW + 4 + ROSTER_HEARD_MS), ROSTER_DO_HEARD);
 	set(&s, BUFFERED, ROUND_FOLDING);
 	p = (struct roster_place){.state = ROSTER_NONE};
 	assert_int_equal(roster_step(&p, &s.round, &found, NOW), 0);

@@ -11,7 +11,10 @@
 
 #include "job.h"
 #include "judge.h"
+#include "late.h"
 #include "prng.h"
+#include "roster.h"
+#include "round.h"
 
 #define DEVICES 12
 #define POINTS 4

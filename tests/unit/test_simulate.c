@@ -358,6 +358,94 @@ test_rest(void **state)
 	simulate_result_deinit(&g.result);
 }
 
+/* The buffer that took a delta of a device takes no other, even if the job says three: the fast deliver at 1, 2, 3 and 4 s. Of the three at 2
+ * the last is in the third buffer, for whose end it has to wait; at 4 s the two that come first close the fourth. */
+static void
+test_rest_in_its_round(void **state)
+{
+	struct game g = {.members = STEP
+	    ", \"round\": {\"mode\": \"buffered\", \"goal\": 3, \"concurrency\": 4, "
+	    "\"per_device\": 3}, \"aggregate\": {\"rule\": {\"name\": \"median\", "
+	    "\"hostile\": 1}}, \"stop\": {\"rounds\": 4}",
+	    .fleet = "name,count,samples_per_s\nfast,3,1\nslow,1,0.667\n",
+	    .timing_only = true};
+	size_t in_all = 0, in_two = 0;
+
+	(void)state;
+	well(&g);
+	at(&g.lines[3], 3, 4);
+	for (size_t i = 0; i < 4; i++) {
+		in_all += g.result.folded[i] == 4;
+		in_two += g.result.folded[i] == 2;
+	}
+	assert_int_equal(in_all, 2);
+	assert_int_equal(in_two, 2);
+	simulate_result_deinit(&g.result);
+}
+
+/* Of 18 devices each rests for a buffer more; six of them work for two hours, and after one hour those 12 that ask rest no more. */
+static void
+test_rest_of_the_heard(void **state)
+{
+	struct game g = {.members = STEP
+	    ", \"round\": {\"mode\": \"buffered\", \"goal\": 3, \"concurrency\": 18, "
+	    "\"task_timeout_s\": 9000}, \"aggregate\": {\"rule\": {\"name\": \"median\", "
+	    "\"hostile\": 1}}, \"stop\": {\"rounds\": 40}",
+	    .fleet = "name,count,samples_per_s\nfast,12,0.001\nslow,6,0.0001\n",
+	    .timing_only = true};
+	size_t before = 0, after = 0;
+
+	(void)state;
+	well(&g);
+	/* They come every 1000 s. */
+	for (size_t i = 0; i < g.count; i++) {
+		before += g.lines[i].ended_us == 3000000000u;
+		after += g.lines[i].ended_us == 5000000000u;
+	}
+	assert_int_equal(before, 3);
+	assert_int_equal(after, 4);
+	simulate_result_deinit(&g.result);
+}
+
+/* Whose delta is too old keeps its place, and works on a newer task in that: from 0, 4, 8, 12 and 16 s on, beside one fast device. */
+static void
+test_too_old(void **state)
+{
+	struct game g = {.members = STEP
+	    ", \"round\": {\"mode\": \"buffered\", \"goal\": 1, \"concurrency\": 2, "
+	    "\"max_staleness\": 0}, \"stop\": {\"rounds\": 19}",
+	    .fleet = "name,count,samples_per_s\nfast,2,1\nslow,1,0.25\n",
+	    .timing_only = true};
+
+	(void)state;
+	well(&g);
+	at(&g.lines[18], 18, 19);
+	assert_int_equal(g.result.late, 4);
+	simulate_result_deinit(&g.result);
+}
+
+/* So does one whose delta is refused, which lets the job rest until the next round; or its place is free when its time is over. */
+static void
+test_refused_place(void **state)
+{
+	struct game g = {.members = EPOCH
+	    ", \"round\": {\"mode\": \"buffered\", \"goal\": 2, \"concurrency\": 2}, "
+	    "\"stop\": {\"rounds\": 8}",
+	    .fleet = "name,count,samples_per_s,attack\na,2,100,\nliar,1,100,lies\n"};
+	struct game out = {.members = EPOCH
+	    ", \"round\": {\"mode\": \"buffered\", \"goal\": 2, \"concurrency\": 2, "
+	    "\"task_timeout_s\": 10}, \"stop\": {\"rounds\": 2}",
+	    .fleet = "name,count,samples_per_s,attack\na,2,100,\nliar,30,100,lies\n"};
+
+	(void)state;
+	well(&g);
+	assert_int_equal(g.result.refused, 8);
+	simulate_result_deinit(&g.result);
+	well(&out);
+	assert_true(out.lines[0].refused > 2 && out.lines[0].ended_us > 10000000);
+	simulate_result_deinit(&out.result);
+}
+
 /* A device's examples are those of its place in the table, whenever it is drawn: a fleet of one hand learns what that hand writes. */
 static void
 test_lazy_data(void **state)
@@ -450,6 +538,10 @@ main(void)
 	    cmocka_unit_test(test_branches),
 	    cmocka_unit_test(test_threads),
 	    cmocka_unit_test(test_rest),
+	    cmocka_unit_test(test_rest_in_its_round),
+	    cmocka_unit_test(test_rest_of_the_heard),
+	    cmocka_unit_test(test_too_old),
+	    cmocka_unit_test(test_refused_place),
 	    cmocka_unit_test(test_lazy_data),
 	    cmocka_unit_test(test_bad_ends),
 	    cmocka_unit_test(test_refused),
