@@ -176,16 +176,13 @@ engine_reach(struct engine *g, const uint8_t id[16], struct engine_reach *out)
 static void
 list_works(const struct job *j, uint64_t now_ms, struct engine_hands *out)
 {
-	size_t count;
-	const struct invite *items = roster_items(j, &count);
+	const struct invite *first[ENGINE_DEVICES_SHOWN];
 
-	for (size_t i = 0; i < count && out->working < ENGINE_DEVICES_SHOWN; i++) {
-		const struct invite *v = &items[i];
-		if (v->state != INVITE_OUT)
-			continue;
-		memcpy(out->works[out->working].device, v->device, 32);
-		out->works[out->working++].seconds =
-		    v->given_ms > 0 ? (double)(now_ms - v->given_ms) / 1000 : NAN;
+	out->working = roster_first_out(j, first, ENGINE_DEVICES_SHOWN);
+	for (size_t i = 0; i < out->working; i++) {
+		memcpy(out->works[i].device, first[i]->device, 32);
+		out->works[i].seconds =
+		    first[i]->given_ms > 0 ? (double)(now_ms - first[i]->given_ms) / 1000 : NAN;
 	}
 }
 
@@ -196,7 +193,7 @@ list_silent(const struct job *j, struct engine_hands *out)
 
 	for (size_t i = 0; w->silent_round == job_facts(j)->row.round && i < w->silent_count; i++) {
 		const struct invite *v = roster_find(j, w->silent[i]);
-		if (!v || v->state == INVITE_OUT)
+		if (!v || v->place.state == ROSTER_OUT)
 			memcpy(out->silents[out->silent++], w->silent[i], 32);
 	}
 }

@@ -7,7 +7,7 @@
 bool
 jobs_guard_blames(const struct job *j, const struct invite *v, enum abort_reason reason)
 {
-	return v->round == j->facts.row.round && j->work->spec.guard.on &&
+	return v->place.round == j->facts.row.round && j->work->spec.guard.on &&
 	    j->work->spec.recipe.evaluate_by == EVALUATE_DEVICES && reason == ABORT_NOT_FINITE &&
 	    !job_evaluates(j);
 }

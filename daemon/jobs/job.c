@@ -24,8 +24,8 @@ job_empty(struct job *j)
 {
 	work_free(j->work);
 	free(j->points);
-	free(j->regulars);
 	free(j->invites);
+	free(j->slots);
 	free(j->refusals.items);
 	free(j->candidates);
 	free(j->members);
@@ -33,8 +33,8 @@ job_empty(struct job *j)
 	j->work = NULL;
 	j->facts.work = NULL;
 	j->points = NULL;
-	j->regulars = NULL;
 	j->invites = NULL;
+	j->slots = NULL;
 	j->refusals = (struct job_refusals){.count = 0};
 	j->candidates = NULL;
 	j->members = NULL;
@@ -42,7 +42,7 @@ job_empty(struct job *j)
 	j->invite_count = j->invite_room = 0;
 	j->candidate_count = j->candidate_room = 0;
 	j->member_count = 0;
-	j->point_count = j->regular_count = j->regular_room = 0;
+	j->point_count = 0;
 	j->evaluator_count = j->evaluator_room = 0;
 }
 

@@ -2,7 +2,7 @@
 #define JOB_ROSTER_H
 #include "abort_reason.h"
 #include "job_list.h"
-#include "problem.h"
+#include "roster.h"
 #include "share.h"
 
 struct manifest;
@@ -12,23 +12,12 @@ struct task;
 
 /* Which device has, had and may have which task of a job. Lock held, where nothing else is said. */
 
-enum invite_state {
-	INVITE_OUT,
-	INVITE_COMMITTING, /* of a buffered job: its delta is on its way to the disk */
-	INVITE_ACCEPTED,
-	INVITE_ABORTED,
-	INVITE_STOPPED, /* given back because the program ended: it may ask again */
-	INVITE_EXPIRED, /* out for too long: another one has its place, its delta is taken all the same */
-	INVITE_NONE, /* it has no task; there is a delta of an earlier one */
-};
+/* What a device has of a job. */
 struct invite {
+	struct roster_place place; /* roster_happens alone changes it */
 	uint8_t device[32];
-	uint8_t task[16]; /* zero until it is handed out */
-	uint64_t round; /* of the task */
-	uint64_t until_ms; /* of a buffered job: then it expires */
-	bool stored; /* of a buffered job: that the device has it is durable */
-	uint16_t now, next; /* deltas of the device in the open round, and for the next one */
-	enum invite_state state;
+	uint8_t task[16]; /* of the place; zero until it is handed out */
+	bool stored; /* of a buffered job: that the device has the task is durable */
 	/* share.c: since when the device has the task, and what the job was charged for it beforehand. 0: it has it no more, or not yet. */
 	uint64_t handed_ms;
 	double charged;
@@ -43,21 +32,24 @@ void roster_task_id(const struct engine *g, const struct job *j, uint64_t round,
     const uint8_t device[32], uint8_t out[16]);
 /* NULL: it has none. */
 struct invite *roster_find(const struct job *j, const uint8_t device[32]);
-/* Finds or makes the device's; a new one is INVITE_NONE. NULL: no memory. */
+/* Finds or makes the device's. NULL: no memory. */
 struct invite *roster_hold(struct job *j, const uint8_t device[32]);
-/* Adds the device to the invited of the open round, or changes its state. ERR_NOMEM. Lock held. */
-ERR_MUST_USE enum err roster_invite(
-    struct job *j, const uint8_t device[32], enum invite_state state);
+/* The open round, for places; of a job without work only that it is over. */
+struct roster_round roster_round(const struct job *j);
+/* Something happens to an invitation: a set of roster_action. v may be of a device that has none, and zero. */
+unsigned roster_happens(struct job *j, struct invite *v, const struct roster_event *e);
+/* ROSTER_REOPEN or ROSTER_TURN happens to all: those of which nothing is left are gone, and how long devices rest is known. */
+void roster_happens_all(struct job *j, enum roster_event_kind kind);
 /* Does the device hold, or has it answered, a task of the open round? Lock held. */
 bool roster_has(const struct job *j, const uint8_t device[32]);
 /* Has it a task of the open round, or may it have one, that is not answered? Lock held. */
 bool roster_awaits(const struct job *j, const uint8_t device[32]);
-/* All tasks of the job, by device. */
+/* All, in no order. */
 struct invite *roster_items(const struct job *j, size_t *count);
 /* The round is over: nobody has a task of it, and nobody waits for one. */
 void roster_clear(struct job *j);
-/* Those alone who have reported keep theirs. */
-void roster_keep_accepted(struct job *j);
+/* Those whose tasks are out, the first by device; how many, at most `most`. */
+size_t roster_first_out(const struct job *j, const struct invite **out, size_t most);
 /* A device asked that its rounds can use. */
 void roster_note_usable(struct job *j);
 /* The id of an invitation's task, from now on known. */
@@ -88,25 +80,13 @@ ERR_MUST_USE enum err jobs_late_load_out(
     const struct engine *g, struct store_db *db, struct job *j);
 /* The round in the job's row begins; ended: what the one before it came to, NULL of the first. */
 void jobs_late_open(struct job *j, const uint8_t *ended);
-/* Would a delta of this task round be taken? */
-bool jobs_late_takes(const struct job *j, uint64_t round);
-/* Does the job take nothing for its next round? Its guard may go back with the one before, and give up what that was trained on. */
-bool jobs_late_defers(const struct job *j);
-/* Of a manifest whose round is not the open one, or whose round has closed: why it is not taken. */
-enum problem_type jobs_late_judge(const struct job *j, const struct manifest *m, struct why *why);
 /* Is it a base of those rounds? */
 bool jobs_late_reads(const struct job *j, const uint8_t model[32]);
 /* Is it the base of a task that is out? */
 bool jobs_late_holds(const struct job *j, const uint8_t model[32]);
-/* A buffer is folded: who has nothing in the next one and no task is forgotten. */
-void jobs_late_turn(struct job *j);
 
-/* Lock held, but for loading. */
+/* Which round took the last delta of each device, of a job whose devices rest. */
 ERR_MUST_USE enum err jobs_rest_load(struct store_db *db, struct job *j);
-/* The device asks for the job's work: is it to rest? */
-bool jobs_rest_asks(struct job *j, const uint8_t device[32]);
-/* This round took a delta of it. */
-void jobs_rest_taken(struct job *j, const uint8_t device[32], uint64_t folded);
 
 /* --- what jobs have had of the devices (share.c) */
 

@@ -19,13 +19,6 @@ struct engine_member {
 	uint64_t round; /* the last committed one that its delta is in */
 };
 
-/* A device that asks for a job's tasks. */
-struct engine_regular {
-	uint8_t device[32];
-	uint64_t asked_ms;
-	uint64_t folded; /* the last round that took a delta of it; 0: none */
-};
-
 struct job {
 	struct job_facts facts;
 	struct job_work *work; /* facts.work */
@@ -40,8 +33,12 @@ struct job {
 	bool asked; /* since the coordinator started, by a device that its rounds can use */
 	uint8_t (*evaluators)[32]; /* of those, who evaluates: sorted, no more than the quorum */
 	size_t evaluator_count, evaluator_room;
-	struct invite *invites; /* sorted by device */
+	struct invite *invites; /* in no order */
 	size_t invite_count, invite_room;
+	/* Where each of them is, by device; 0: nowhere, else its place and one. roster.c */
+	uint32_t *slots;
+	unsigned slot_bits; /* of the number of slots, which is above that of invitations twice */
+	uint64_t slot_factor;
 	struct choice_ticket *candidates; /* gathered askers, the first to be drawn first */
 	size_t candidate_count, candidate_room;
 	struct engine_member *members; /* of a job with control variates: those it has, by device */
@@ -49,10 +46,7 @@ struct job {
 	/* Of a job that takes late deltas: the rounds whose tasks may still be answered, the newest first. */
 	struct late_point *points;
 	size_t point_count;
-	/* Of a buffered job whose rule bears hostile devices: who asked lately, by device, and the rounds that each rests. */
-	struct engine_regular *regulars;
-	size_t regular_count, regular_room;
-	uint64_t rest;
+	uint64_t rest; /* rounds that its devices rest (roster.h) */
 	struct job_refusals refusals;
 };
 _Static_assert(offsetof(struct job, facts) == 0, "job_facts");

@@ -79,25 +79,25 @@ lacks(struct loader *l, enum engine_lack_kind kind, const void *id, size_t len, 
 	return e;
 }
 
-/* A delta in the open round, or for the next one. */
+/* A delta in the open round, or for the next one; or an evaluation's report. */
 static enum err
 count_accept(struct loader *l, const struct store_accept *a)
 {
+	const struct roster_event found = {
+	    .kind = ROSTER_FOUND, .round = a->round, .folded = a->folded};
 	struct job *j = l->job;
 	struct invite *v = roster_hold(j, a->device);
 
 	if (!v)
 		return ERR_NOMEM;
-	if (a->folded > j->facts.row.round) {
+	(void)roster_happens(j, v, &found);
+	if (a->folded > j->facts.row.round && !job_evaluates(j)) {
 		l->early++;
-		v->next++;
 	} else {
 		l->accepted++;
-		v->now++;
-		j->facts.bytes_up += a->body_bytes;
+		j->facts.bytes_up += job_evaluates(j) ? 0 : a->body_bytes;
 	}
-	return a->round == j->facts.row.round ? roster_invite(j, a->device, INVITE_ACCEPTED)
-					      : ERR_OK;
+	return ERR_OK;
 }
 
 static enum err
@@ -106,10 +106,8 @@ load_accept(void *ctx, const struct store_accept *a)
 	struct loader *l = ctx;
 	struct delta_file file;
 
-	if (job_evaluates(l->job)) {
-		l->accepted++;
-		return roster_invite(l->job, a->device, INVITE_ACCEPTED);
-	}
+	if (job_evaluates(l->job))
+		return count_accept(l, a);
 	enum err e = spool_read(jobs_uses(l->g).spool, a->task, a->manifest, &file, l->why);
 	if (e) {
 		log_event(LOG_LEVEL_ERROR, "spool.damaged", LOG_S("job", l->job->facts.hex),

@@ -73,12 +73,9 @@ jobs_take_result(
 		jobs_variate_count(j, o->row.round);
 		j->facts.reports += o->row.reports;
 	}
-	if (j->facts.round.policy.buffered)
-		jobs_late_turn(j);
-	else {
+	if (!j->facts.round.policy.buffered)
 		jobs_share_end_all(g, j);
-		j->invite_count = 0;
-	}
+	roster_happens_all(j, ROSTER_TURN);
 	j->candidate_count = 0;
 	j->pace.loaded = 0;
 }

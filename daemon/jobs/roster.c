@@ -3,10 +3,12 @@
 #include <string.h>
 
 #include "bytes.h"
+#include "clock.h"
 #include "hash.h"
 #include "hex.h"
 #include "jobs_inside.h"
 #include "messages.h"
+#include "rng.h"
 #include "store.h"
 
 void
@@ -23,20 +25,171 @@ roster_task_id(const struct engine *g, const struct job *j, uint64_t round,
 	memcpy(out, mac, 16);
 }
 
+/* --- invitations: an array, and a table of their places with open addressing */
+
+#define SLOT_BITS_LEAST 5
+
 static size_t
-invite_at(const struct job *j, const uint8_t device[32])
+slot_count(const struct job *j)
 {
-	return bytes_place(j->invites, j->invite_count, sizeof(*j->invites), device, 32);
+	return j->slots ? (size_t)1 << j->slot_bits : 0;
+}
+
+/* Ids are hashes of keys, among which a device may have chosen: a factor that nobody knows spreads them (multiply-shift; Dietzfelbinger and
+ * others, A reliable randomized algorithm for the closest-pair problem, 1997). */
+static size_t
+first_slot(const struct job *j, const uint8_t device[32])
+{
+	uint64_t key;
+
+	memcpy(&key, device, sizeof(key));
+	return (size_t)((key * j->slot_factor) >> (64 - j->slot_bits));
+}
+
+/* Where the device is, or would be. */
+static size_t
+slot_of(const struct job *j, const uint8_t device[32])
+{
+	size_t at = first_slot(j, device);
+
+	while (j->slots[at] > 0 && memcmp(j->invites[j->slots[at] - 1].device, device, 32) != 0)
+		at = (at + 1) & (slot_count(j) - 1);
+	return at;
+}
+
+static void
+fill_slots(struct job *j)
+{
+	memset(j->slots, 0, slot_count(j) * sizeof(*j->slots));
+	for (size_t i = 0; i < j->invite_count; i++)
+		j->slots[slot_of(j, j->invites[i].device)] = (uint32_t)i + 1;
+}
+
+/* For one more. */
+static enum err
+grow_slots(struct job *j)
+{
+	if (2 * (j->invite_count + 1) < slot_count(j))
+		return ERR_OK;
+	if (!j->slots && rng_bytes(&j->slot_factor, sizeof(j->slot_factor)))
+		return ERR_IO;
+	j->slot_factor |= 1;
+	const unsigned bits = j->slots ? j->slot_bits + 1 : SLOT_BITS_LEAST;
+	uint32_t *slots = realloc(j->slots, sizeof(*slots) << bits);
+	if (!slots)
+		return ERR_NOMEM;
+	j->slots = slots;
+	j->slot_bits = bits;
+	fill_slots(j);
+	return ERR_OK;
 }
 
 struct invite *
 roster_find(const struct job *j, const uint8_t device[32])
 {
-	size_t at = invite_at(j, device);
+	const uint32_t at = j->slots ? j->slots[slot_of(j, device)] : 0;
 
-	if (at < j->invite_count && memcmp(j->invites[at].device, device, 32) == 0)
-		return &j->invites[at];
-	return NULL;
+	return at > 0 ? &j->invites[at - 1] : NULL;
+}
+
+struct invite *
+roster_hold(struct job *j, const uint8_t device[32])
+{
+	struct invite *v = roster_find(j, device);
+
+	if (v)
+		return v;
+	struct invite *items =
+	    bytes_grow(j->invites, j->invite_count, &j->invite_room, sizeof(*items));
+	if (!items)
+		return NULL;
+	j->invites = items;
+	if (grow_slots(j))
+		return NULL;
+	v = &items[j->invite_count++];
+	*v = (struct invite){.stored = false};
+	memcpy(v->device, device, 32);
+	j->slots[slot_of(j, device)] = (uint32_t)j->invite_count;
+	return v;
+}
+
+struct roster_round
+roster_round(const struct job *j)
+{
+	const struct job_work *w = j->work;
+	struct roster_round r = {.machine = &j->facts.round,
+	    .number = j->facts.row.round,
+	    .lives = states_job_lives(j->facts.state),
+	    .evaluates = job_evaluates(j)};
+
+	if (!w)
+		return r;
+	r.timeout_ms = (uint64_t)(w->terms.round.task_timeout_s * 1000);
+	r.per_device = w->spec.round.per_device;
+	r.max_staleness = w->spec.round.max_staleness;
+	r.defers = w->spec.guard.on && w->spec.guard.action == GUARD_DO_ROLLBACK;
+	r.points = j->points;
+	r.point_count = j->point_count;
+	r.rest = j->rest;
+	r.staleness = &w->spec.aggregate.staleness;
+	return r;
+}
+
+unsigned
+roster_happens(struct job *j, struct invite *v, const struct roster_event *e)
+{
+	const struct roster_round round = roster_round(j);
+	const unsigned actions = roster_step(&v->place, &round, e, clock_ms());
+
+	if (actions & ROSTER_DO_RENAME) {
+		memset(v->task, 0, sizeof(v->task));
+		v->stored = false;
+	}
+	return actions;
+}
+
+void
+roster_happens_all(struct job *j, enum roster_event_kind kind)
+{
+	const struct roster_event e = {.kind = kind};
+	const struct roster_round round = roster_round(j);
+	const uint64_t now = clock_ms();
+	size_t kept = 0;
+	uint64_t heard = 0;
+
+	for (size_t i = 0; i < j->invite_count; i++) {
+		struct invite *v = &j->invites[i];
+		const unsigned actions = roster_step(&v->place, &round, &e, now);
+		heard += (actions & ROSTER_DO_HEARD) != 0;
+		if (!(actions & ROSTER_DO_FORGET))
+			j->invites[kept++] = *v;
+	}
+	j->invite_count = kept;
+	if (j->slots)
+		fill_slots(j);
+	if (kind == ROSTER_TURN && roster_rests(&j->facts.round))
+		j->rest = late_rest(heard, j->facts.round.policy.goal);
+}
+
+size_t
+roster_first_out(const struct job *j, const struct invite **out, size_t most)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < j->invite_count; i++) {
+		const struct invite *v = &j->invites[i];
+		size_t at = count;
+		if (v->place.state != ROSTER_OUT)
+			continue;
+		while (at > 0 && memcmp(v->device, out[at - 1]->device, 32) < 0)
+			at--;
+		if (at == most)
+			continue;
+		count += count < most;
+		memmove(out + at + 1, out + at, (count - 1 - at) * sizeof(*out));
+		out[at] = v;
+	}
+	return count;
 }
 
 bool
@@ -44,26 +197,7 @@ roster_has(const struct job *j, const uint8_t device[32])
 {
 	const struct invite *have = roster_find(j, device);
 
-	return have && have->state < INVITE_STOPPED;
-}
-
-struct invite *
-roster_hold(struct job *j, const uint8_t device[32])
-{
-	size_t at = invite_at(j, device);
-
-	if (at < j->invite_count && memcmp(j->invites[at].device, device, 32) == 0)
-		return &j->invites[at];
-	struct invite *items =
-	    bytes_grow(j->invites, j->invite_count, &j->invite_room, sizeof(*items));
-	if (!items)
-		return NULL;
-	j->invites = items;
-	memmove(&j->invites[at + 1], &j->invites[at], (j->invite_count - at) * sizeof(*j->invites));
-	j->invites[at] = (struct invite){.state = INVITE_NONE};
-	memcpy(j->invites[at].device, device, 32);
-	j->invite_count++;
-	return &j->invites[at];
+	return have && roster_is_invited(&have->place);
 }
 
 bool
@@ -71,23 +205,7 @@ roster_awaits(const struct job *j, const uint8_t device[32])
 {
 	const struct invite *have = roster_find(j, device);
 
-	return have && have->state == INVITE_OUT;
-}
-
-enum err
-roster_invite(struct job *j, const uint8_t device[32], enum invite_state state)
-{
-	struct invite *v = roster_hold(j, device);
-
-	if (!v)
-		return ERR_NOMEM;
-	if (v->round != j->facts.row.round) {
-		memset(v->task, 0, sizeof(v->task));
-		v->stored = false;
-	}
-	v->round = j->facts.row.round;
-	v->state = state;
-	return ERR_OK;
+	return have && have->place.state == ROSTER_OUT;
 }
 
 const uint8_t *
@@ -98,7 +216,7 @@ roster_name_task(struct engine *g, const struct job *j, struct invite *v)
 	assert(v);
 	if (memcmp(v->task, none, sizeof(none)) != 0)
 		return v->task;
-	roster_task_id(g, j, v->round, v->device, v->task);
+	roster_task_id(g, j, v->place.round, v->device, v->task);
 	g->report.tasks_total++;
 	return v->task;
 }
@@ -114,18 +232,8 @@ void
 roster_clear(struct job *j)
 {
 	j->invite_count = j->candidate_count = 0;
-}
-
-void
-roster_keep_accepted(struct job *j)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < j->invite_count; i++)
-		if (j->invites[i].state == INVITE_ACCEPTED)
-			j->invites[kept++] = j->invites[i];
-	j->invite_count = kept;
-	j->candidate_count = 0;
+	if (j->slots)
+		fill_slots(j);
 }
 
 void
@@ -182,14 +290,6 @@ drop_invited(struct job *j)
 	return kept;
 }
 
-static int
-compare_devices(const void *a, const void *b)
-{
-	const struct choice_ticket *s = a, *t = b;
-
-	return memcmp(s->device, t->device, sizeof(s->device));
-}
-
 uint32_t
 roster_draw(struct job *j)
 {
@@ -198,12 +298,13 @@ roster_draw(struct job *j)
 
 	if (count > places)
 		count = places;
-	/* In the order of invitations, so that none has to make way for another: the lock is held. (Without memory for one its
-	 * place stays empty.) */
-	if (count > 0)
-		qsort(j->candidates, count, sizeof(*j->candidates), compare_devices);
-	for (size_t i = 0; i < count; i++)
-		drawn += roster_invite(j, j->candidates[i].device, INVITE_OUT) == ERR_OK;
+	/* Without memory for one its place stays empty. */
+	for (size_t i = 0; i < count; i++) {
+		struct invite *v = roster_hold(j, j->candidates[i].device);
+		if (v)
+			(void)roster_happens(j, v, &(struct roster_event){.kind = ROSTER_GIVE});
+		drawn += v != NULL;
+	}
 	j->candidate_count = 0;
 	return drawn;
 }
@@ -297,7 +398,7 @@ void
 jobs_variate_count(struct job *j, uint64_t round)
 {
 	for (size_t i = 0; j->members && i < j->invite_count; i++)
-		if (j->invites[i].state == INVITE_ACCEPTED)
+		if (j->invites[i].place.state == ROSTER_ACCEPTED)
 			(void)!count_member(j, j->invites[i].device, round);
 }
 
@@ -313,7 +414,8 @@ jobs_variate_full(const struct job *j, const uint8_t device[32])
 		return true;
 	for (size_t i = 0; i < j->invite_count; i++) {
 		const struct invite *v = &j->invites[i];
-		if (v->state >= INVITE_ABORTED || find_member(j, v->device))
+		if (!roster_is_invited(&v->place) || v->place.state == ROSTER_ABORTED ||
+		    find_member(j, v->device))
 			continue;
 		if (memcmp(v->device, device, 32) == 0)
 			return false;
@@ -357,9 +459,6 @@ jobs_variate_counts(const struct job *j, const uint8_t device[32])
 	if (!j->members || !states_job_lives(j->facts.state))
 		return false;
 	/* Of a round that is being written as well. */
-	for (size_t i = 0; i < j->invite_count; i++)
-		if (j->invites[i].state == INVITE_ACCEPTED &&
-		    memcmp(j->invites[i].device, device, 32) == 0)
-			return true;
-	return find_member(j, device) != NULL;
+	const struct invite *have = roster_find(j, device);
+	return (have && have->place.state == ROSTER_ACCEPTED) || find_member(j, device);
 }

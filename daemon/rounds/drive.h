@@ -25,7 +25,7 @@ unsigned rounds_foresee(struct engine *g, const struct job *j, enum round_event 
 /* The open round that stands in the job's row begins. Lock held. */
 void rounds_begin_open(struct engine *g, struct job *j);
 /* A task of a buffered job went out: it is watched for its time. */
-void rounds_watch_task(struct engine *g, struct job *j, struct invite *v);
+void rounds_watch_task(struct engine *g, struct job *j, const struct invite *v);
 /* A device says that the base is damaged: it is hashed some time. Lock held. */
 void rounds_doubt(struct engine *g, const uint8_t model[32]);
 /* Lets the folder, which alone may, forget the states of jobs that are over. Lock held. */

@@ -116,20 +116,20 @@ rounds_note_reopened(struct job *j)
 	struct job_stuck *w = job_stuck(j);
 	size_t count;
 	const struct invite *items = roster_items(j, &count);
+	const struct invite *silent[ENGINE_DEVICES_SHOWN];
 	uint32_t tasks[STUCK_KINDS] = {0};
 
-	w->silent_count = 0;
+	w->silent_count = roster_first_out(j, silent, ENGINE_DEVICES_SHOWN);
+	for (size_t i = 0; i < w->silent_count; i++)
+		memcpy(w->silent[i], silent[i]->device, 32);
 	w->silent_round = facts->row.round;
 	for (size_t i = 0; i < count; i++) {
 		const struct invite *v = &items[i];
-		const bool given_back = v->state == INVITE_ABORTED || v->state == INVITE_STOPPED;
+		const enum roster_state state = v->place.state;
+		const bool given_back = state == ROSTER_ABORTED || state == ROSTER_STOPPED;
 		if (given_back)
 			tasks[stuck_of_abort(v->gave_up)]++;
-		if (v->state != INVITE_OUT)
-			continue;
-		tasks[STUCK_TOO_SLOW]++;
-		if (w->silent_count < ENGINE_DEVICES_SHOWN)
-			memcpy(w->silent[w->silent_count++], v->device, 32);
+		tasks[STUCK_TOO_SLOW] += state == ROSTER_OUT;
 	}
 	stuck_reopen(&w->reopened, facts->row.round, facts->round.accepted, tasks);
 }

@@ -60,7 +60,7 @@ reopen(struct engine *g, struct job *j)
 		    LOG_U("quorum", facts->round.policy.quorum),
 		    LOG_S("why", "too few reports before the deadline"));
 	jobs_share_end_all(g, j);
-	roster_keep_accepted(j);
+	roster_happens_all(j, ROSTER_REOPEN);
 	jobs_counts(g)->rounds_reopened_total++;
 	wake_ring(jobs_uses(g).wake);
 }
@@ -141,8 +141,9 @@ retry_due(struct job *j, uint64_t now_ms)
 }
 
 static void
-expire(struct engine *g, struct job *j, uint64_t now_ms)
+expire(struct engine *g, struct job *j)
 {
+	const struct roster_event over = {.kind = ROSTER_EXPIRE};
 	uint64_t next = UINT64_MAX;
 	uint64_t freed = 0;
 	size_t count;
@@ -150,16 +151,16 @@ expire(struct engine *g, struct job *j, uint64_t now_ms)
 
 	for (size_t i = 0; i < count; i++) {
 		struct invite *v = &items[i];
-		if (v->state != INVITE_OUT)
+		/* The lock is held, and most of them may wait. */
+		if (v->place.state != ROSTER_OUT)
 			continue;
-		if (v->until_ms > now_ms) {
-			next = v->until_ms < next ? v->until_ms : next;
-			continue;
+		if (roster_happens(j, v, &over) & ROSTER_DO_FREE) {
+			jobs_share_end(g, j, v);
+			rounds_step(g, j, ROUND_EXPIRED, 0);
+			freed++;
+		} else if (job_facts(j)->round.policy.buffered && v->place.until_ms < next) {
+			next = v->place.until_ms;
 		}
-		v->state = INVITE_EXPIRED;
-		jobs_share_end(g, j, v);
-		rounds_step(g, j, ROUND_EXPIRED, 0);
-		freed++;
 	}
 	expire_at(g, j, next);
 	if (freed == 0)
@@ -183,7 +184,7 @@ look(struct engine *g, uint64_t now)
 		if (retry_due(j, now))
 			start_fold(g, j);
 		if (job_pace(j)->expiry_ms <= now)
-			expire(g, j, now);
+			expire(g, j);
 		look_at(g, job_pace(j)->expiry_ms);
 		look_at(g, round_next_ms(&job_facts(j)->round));
 		if (job_pace(j)->fold_retry_ms > 0)
@@ -262,13 +263,8 @@ rounds_retry(struct engine *g)
 }
 
 void
-rounds_watch_task(struct engine *g, struct job *j, struct invite *v)
+rounds_watch_task(struct engine *g, struct job *j, const struct invite *v)
 {
-	const double seconds = job_facts(j)->work->terms.round.task_timeout_s;
-
-	if (!job_facts(j)->round.policy.buffered)
-		return;
-	v->until_ms = clock_ms() + (uint64_t)(seconds * 1000);
-	if (v->until_ms < job_pace(j)->expiry_ms)
-		expire_at(g, j, v->until_ms);
+	if (job_facts(j)->round.policy.buffered && v->place.until_ms < job_pace(j)->expiry_ms)
+		expire_at(g, j, v->place.until_ms);
 }

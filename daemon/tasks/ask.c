@@ -88,56 +88,58 @@ lacks_room(const struct engine *g, const struct job *j)
 	return !job_evaluates(j) && spool_full(jobs_uses(g).spool, sizes_payload(j));
 }
 
-/* What the device has of the job, if that is no task to be handed out again. *have: NULL if it is as if it had none. */
-static enum wait_reason
-judge_invite(struct engine *g, struct job *j, const struct offer *offer, struct invite **have)
+/* What the roster says of the asker: a set of roster_action. v: zero if it has nothing of the job. */
+static unsigned
+ask_roster(struct engine *g, struct job *j, const struct asker *a, struct invite *v)
 {
-	const struct job_facts *facts = job_facts(j);
-	struct invite *v = *have;
+	const struct roster_round round = roster_round(j);
+	struct roster_event e = {.kind = ROSTER_ASK};
 	char task[33];
 
-	if (!v)
-		return WAIT_NONE;
-	if (facts->round.policy.buffered &&
-	    (v->now >= facts->work->spec.round.per_device || v->state == INVITE_COMMITTING))
-		return WAIT_REPORTED;
-	/* Done already: another task would only make it older. */
-	if (v->round != facts->row.round &&
-	    (v->state == INVITE_OUT || v->state == INVITE_EXPIRED)) {
+	if (roster_wants_unsent(&v->place, &round)) {
 		hex_encode(task, roster_name_task(g, j, v), 16);
-		if (tasks_offer_unsent(offer, task))
-			return WAIT_UNSENT;
+		e.unsent = tasks_offer_unsent(a->offer, task);
 	}
-	if (v->state >= INVITE_STOPPED || (v->state != INVITE_OUT && v->round != facts->row.round))
-		*have = NULL;
-	else if (v->state != INVITE_OUT)
-		return v->state == INVITE_ACCEPTED ? WAIT_REPORTED : WAIT_ABORTED;
+	return roster_happens(j, v, &e);
+}
+
+/* WAIT_NONE: the device has a new task of the open round. */
+static enum wait_reason
+enter(struct engine *g, struct job *j, const uint8_t device[32])
+{
+	/* Suspended since it asked: tasks_device_gone has been here already, and nobody would take the task from it. */
+	if (!registry_is_active(jobs_uses(g).registry, device))
+		return WAIT_INELIGIBLE;
+	if (lacks_room(g, j))
+		return WAIT_SPOOL_FULL;
+	const unsigned act = rounds_step(g, j, ROUND_ASK, 0);
+	if (job_facts(j)->round.state == ROUND_GATHER)
+		roster_note(j, device);
+	if (!(act & ROUND_DO_INVITE))
+		return WAIT_NOT_SELECTED;
+	struct invite *v = roster_hold(j, device);
+	if (!v)
+		return WAIT_BUSY;
+	(void)roster_happens(j, v, &(struct roster_event){.kind = ROSTER_GIVE});
 	return WAIT_NONE;
 }
 
 /* WAIT_NONE: the device holds a task of the open round. */
 static enum wait_reason
-invite(struct engine *g, struct job *j, const uint8_t device[32], struct invite *have)
+invite(struct engine *g, struct job *j, const struct asker *a)
 {
-	if (have && have->round == job_facts(j)->row.round)
-		return WAIT_NONE;
-	if (!have) {
-		/* Suspended since it asked: tasks_device_gone has been here already, and nobody would take the task from it. */
-		if (!registry_is_active(jobs_uses(g).registry, device))
-			return WAIT_INELIGIBLE;
-		if (lacks_room(g, j))
-			return WAIT_SPOOL_FULL;
-		const unsigned act = rounds_step(g, j, ROUND_ASK, 0);
-		if (job_facts(j)->round.state == ROUND_GATHER)
-			roster_note(j, device);
-		if (!(act & ROUND_DO_INVITE))
-			return WAIT_NOT_SELECTED;
-	}
-	/* A newer task in the place of an older one. */
-	if (roster_invite(j, device, INVITE_OUT))
-		return WAIT_BUSY;
-	rounds_watch_task(g, j, roster_find(j, device));
-	return WAIT_NONE;
+	struct invite nothing = {.stored = false};
+	/* Who rests, and how long, follows from who asks. */
+	struct invite *v = roster_rests(&job_facts(j)->round) ? roster_hold(j, a->device)
+							      : roster_find(j, a->device);
+	const unsigned actions = ask_roster(g, j, a, v ? v : &nothing);
+	enum wait_reason why = roster_wait(actions);
+
+	if (!why && (actions & ROSTER_DO_ENTER))
+		why = enter(g, j, a->device);
+	if (!why)
+		rounds_watch_task(g, j, roster_find(j, a->device));
+	return why;
 }
 
 /* Why the job has nothing for the device, whatever its rounds are about. */
@@ -169,21 +171,13 @@ ask_job(struct engine *g, struct job *j, const struct asker *a)
 		return why;
 	if (!job_evaluates(j) && jobs_variate_full(j, device))
 		return WAIT_JOB_FULL;
-	const bool rests = jobs_rest_asks(j, device);
-	struct invite *have = roster_find(j, device);
-	why = judge_invite(g, j, offer, &have);
-	if (why)
-		return why;
-	/* Its delta would come too late. */
-	if (round_has_closed(&facts->round))
-		return WAIT_NOT_SELECTED;
-	why = !have && rests ? WAIT_REPORTED : invite(g, j, device, have);
+	why = invite(g, j, a);
 	if (why)
 		return why;
 	uint64_t steps;
 	if (tasks_size(j, device, &steps))
 		return WAIT_BUSY;
-	have = roster_find(j, device);
+	struct invite *have = roster_find(j, device);
 	fill_task(g, j, have, out);
 	out->steps = steps;
 	tasks_offer_difference(j, offer, out);

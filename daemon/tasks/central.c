@@ -70,7 +70,7 @@ judge(struct engine *g, const struct job *j, const uint8_t device[32], const str
 	if (!why && gave_up(c, device))
 		why = WAIT_ABORTED;
 	/* It became an evaluator since: it does not rate what it has a part in. */
-	if (!why && trained && trained->now > 0)
+	if (!why && trained && trained->place.now > 0)
 		why = WAIT_REPORTED;
 	if (!why && !registry_is_active(jobs_uses(g).registry, device))
 		why = WAIT_INELIGIBLE;

@@ -1,8 +1,10 @@
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
 #include "clock.h"
 #include "hex.h"
+#include "judge.h"
 #include "log.h"
 #include "manifest.h"
 #include "registry.h"
@@ -14,81 +16,97 @@
 
 /* What comes of tasks: deltas on their way, and tasks that are given back. */
 
-/* What the round's tasks are to end with. Lock held. */
-static enum problem_type
-claim_kind(const struct job *j, const struct manifest *m, struct why *why)
+/* What a refused delta's sender is told. Lock held. */
+static void
+say_refused(enum roster_refusal refusal, const struct job *j, const struct manifest *m,
+    const struct roster_round *r, struct why *why)
 {
-	bool evaluates = job_evaluates(j);
+	const unsigned long long round = m->round, late = roster_taker(r) - m->round;
 
-	if (evaluates != (manifest_kind(m) == TASK_EVALUATE)) {
+	switch (refusal) {
+	case ROSTER_ACCEPTS:
+		break;
+	case ROSTER_NO_ROUND:
+		err_set(why, ERR_STATE, "round %llu; the open round is %llu, the job is %s", round,
+		    (unsigned long long)r->number, states_job_name(job_facts(j)->state));
+		break;
+	case ROSTER_TOO_OLD:
+		err_set(why, ERR_STATE, "the task is %llu rounds old, and %u are allowed", late,
+		    r->max_staleness);
+		break;
+	case ROSTER_GIVEN_UP:
+		err_set(why, ERR_STATE, "a guard gave up the model that the task started from");
+		break;
+	case ROSTER_TASK_BASE:
+		err_set(why, ERR_STATE, "the task's round started from another model");
+		break;
+	case ROSTER_ROUND_BASE:
+		err_set(why, ERR_STATE, "the open round starts from another model");
+		break;
+	case ROSTER_OTHER_TASK:
+		err_set(why, ERR_DENIED, "the task is not this device's in this round");
+		break;
+	case ROSTER_USED:
+		err_set(why, ERR_EXISTS, "a delta of this device was accepted in this round");
+		break;
+	case ROSTER_CLOSED:
+		err_set(why, ERR_STATE, "round %llu has closed", round);
+		break;
+	case ROSTER_AGED:
+		err_set(why, ERR_STATE,
+		    "this round has as many deltas of the device as it may, and for the next one "
+		    "the task is too old");
+		break;
+	case ROSTER_DEFERRED:
+		err_set(why, ERR_AGAIN,
+		    "its guard may go back once round %llu is folded: try again later",
+		    (unsigned long long)r->number);
+		break;
+	case ROSTER_ENOUGH:
+		err_set(why, ERR_AGAIN,
+		    "this round and the next have as many deltas of the device as "
+		    "they may: try again later");
+		break;
+	case ROSTER_OTHER_KIND:
 		err_set(why, ERR_INVALID, "the task is of kind %s",
-		    task_kind_name(evaluates ? TASK_EVALUATE : TASK_TRAIN));
-		return PROBLEM_WRONG_KIND;
+		    task_kind_name(r->evaluates ? TASK_EVALUATE : TASK_TRAIN));
+		break;
 	}
-	if (evaluates)
+}
+
+/* What the delta holds, against what the job takes. Lock held. */
+static enum problem_type
+claim_content(const struct job *j, const struct manifest *m, struct why *why)
+{
+	if (job_evaluates(j))
 		return tasks_claim_examples(j, m, why);
 	enum problem_type problem = jobs_variate_claim(j, m->device, why);
 	return problem ? problem : tasks_claim_format(j, m, why);
 }
 
-/* Does neither this round nor the next take one more of the device? Lock held. */
-static bool
-has_enough(const struct job *j, const struct invite *v)
-{
-	const struct job_facts *facts = job_facts(j);
-	const uint32_t most = facts->work->spec.round.per_device;
-
-	return facts->round.policy.late && (v->next >= most || jobs_late_defers(j)) &&
-	    (v->now >= most || round_has_closed(&facts->round));
-}
-
-/* The round, task and base of a manifest against the open round. Lock held. */
+/* Lock held. */
 static enum problem_type
 claim_round(struct engine *g, const struct job *j, const struct manifest *m, const char *path_task,
     struct why *why)
 {
-	const struct job_facts *facts = job_facts(j);
+	const struct roster_place nothing = {.state = ROSTER_NONE};
+	const struct roster_round round = roster_round(j);
+	const struct invite *have = roster_find(j, m->device);
 	uint8_t id[16];
 	char hex[33];
 
-	enum problem_type problem = PROBLEM_NONE;
-	if (m->round != facts->row.round || !states_job_lives(facts->state) ||
-	    (round_has_closed(&facts->round) && !round_refuses(&facts->round)))
-		problem = jobs_late_judge(j, m, why);
-	if (problem)
-		return problem;
 	roster_task_id(g, j, m->round, m->device, id);
 	hex_encode(hex, id, 16);
-	if (!hash_equal(id, m->task, 16) || strcmp(path_task, hex) != 0) {
-		err_set(why, ERR_DENIED, "the task is not this device's in this round");
-		return PROBLEM_WRONG_TASK;
-	}
-	if (m->round == facts->row.round && memcmp(m->base, facts->row.base, 32) != 0) {
-		err_set(why, ERR_STATE, "the open round starts from another model");
-		return PROBLEM_WRONG_BASE;
-	}
-	const struct invite *have = roster_find(j, m->device);
-	if (have && have->state == INVITE_ACCEPTED && have->round == m->round) {
-		err_set(why, ERR_EXISTS, "a delta of this device was accepted in this round");
-		return PROBLEM_USED_TASK;
-	}
-	if (round_refuses(&facts->round)) {
-		err_set(why, ERR_STATE, "round %llu has closed", (unsigned long long)m->round);
-		return PROBLEM_ROUND_CLOSED;
-	}
-	if (round_has_closed(&facts->round) && jobs_late_defers(j)) {
-		err_set(why, ERR_AGAIN,
-		    "its guard may go back once round %llu is folded: try again later",
-		    (unsigned long long)facts->row.round);
-		return PROBLEM_UNAVAILABLE;
-	}
-	if (have && has_enough(j, have)) {
-		err_set(why, ERR_AGAIN,
-		    "this round and the next have as many deltas of the device as "
-		    "they may: try again later");
-		return PROBLEM_UNAVAILABLE;
-	}
-	return claim_kind(j, m, why);
+	const struct roster_head head = {.round = m->round,
+	    .base = m->base,
+	    .open_base = job_facts(j)->row.base,
+	    .is_its_task = hash_equal(id, m->task, 16) && strcmp(path_task, hex) == 0,
+	    .evaluates = manifest_kind(m) == TASK_EVALUATE};
+	const struct roster_verdict v = roster_judge(have ? &have->place : &nothing, &round, &head);
+	if (!v.refusal)
+		return claim_content(j, m, why);
+	say_refused(v.refusal, j, m, &round, why);
+	return roster_refusal_problem(v.refusal);
 }
 
 /* As many steps as tell how fast the device was: no more than the job plans for the examples, if it does. Of a task that was sized more
@@ -140,7 +158,7 @@ note_began(struct job *j, const struct manifest *m)
 {
 	struct invite *v = roster_find(j, m->device);
 
-	if (v && v->round == m->round && v->began_ms == 0)
+	if (v && v->place.round == m->round && v->began_ms == 0)
 		v->began_ms = clock_ms();
 }
 
@@ -234,70 +252,30 @@ tasks_claim_report(const struct engine_claim *claim, const struct report *r, str
 	return e ? PROBLEM_BAD_REPORT : PROBLEM_NONE;
 }
 
-/* Into which round would it go? ERR_STATE: into none; ERR_AGAIN: into none yet. Lock held. */
-static enum err
-choose_round(
-    const struct job *j, const struct engine_claim *claim, const struct invite *v, unsigned *how)
-{
-	const struct job_facts *facts = job_facts(j);
-	const struct round_spec *spec = &facts->work->spec.round;
-
-	if (!facts->round.policy.late || job_evaluates(j))
-		return facts->row.round == claim->round ? ERR_OK : ERR_STATE;
-	if (!jobs_late_takes(j, claim->round))
-		return ERR_STATE;
-	if (!round_has_closed(&facts->round) && v->now < spec->per_device)
-		return ERR_OK;
-	*how |= ROUND_TAKE_NEXT;
-	if (facts->row.round + 1 - claim->round > spec->max_staleness)
-		return ERR_STATE;
-	return v->next < spec->per_device && !jobs_late_defers(j) ? ERR_OK : ERR_AGAIN;
-}
-
-/* The device's task is answered by what is on its way, or by what comes without one. Lock held. */
-static void
-mark_taken(const struct job *j, const struct engine_claim *claim, struct invite *v)
-{
-	const struct job_facts *facts = job_facts(j);
-
-	if (claim->folded > facts->row.round)
-		v->next++;
-	else
-		v->now++;
-	if (facts->round.policy.buffered && (!claim->fresh || v->state > INVITE_COMMITTING)) {
-		v->state = INVITE_COMMITTING;
-		v->round = claim->round;
-	} else if (claim->fresh && claim->round == facts->row.round) {
-		v->state = INVITE_OUT;
-		v->round = claim->round;
-	}
-}
-
-/* Lock held. */
+/* Lock held. ERR_STATE: no round takes it; ERR_AGAIN: none does yet. */
 static enum err
 take(struct engine *g, struct job *j, struct engine_claim *claim)
 {
-	unsigned how = 0;
 	/* The invitation is made (or kept) now, so that settling cannot run out of memory. */
 	struct invite *v = roster_hold(j, claim->device);
 
 	if (!v)
 		return ERR_NOMEM;
-	const bool own = v->round == claim->round;
-	if (own && (v->state == INVITE_ACCEPTED || v->state == INVITE_COMMITTING))
-		return ERR_STATE;
-	enum err e = choose_round(j, claim, v, &how);
-	if (e)
-		return e;
-	claim->fresh = !own || v->state != INVITE_OUT;
-	how |= claim->fresh ? ROUND_TAKE_FRESH : 0;
-	const unsigned act = rounds_step(g, j, ROUND_TAKE, how);
-	if (!(act & ROUND_DO_TAKE))
-		return ERR_STATE;
-	claim->folded = job_facts(j)->row.round + ((act & ROUND_DO_TAKE_NEXT) != 0);
-	if (own && (v->state == INVITE_OUT || v->state == INVITE_EXPIRED))
+	const bool out = v->place.round == claim->round &&
+	    (v->place.state == ROSTER_OUT || v->place.state == ROSTER_EXPIRED);
+	const unsigned actions = roster_happens(
+	    j, v, &(struct roster_event){.kind = ROSTER_TAKE, .round = claim->round});
+	if (!(actions & ROSTER_DO_TAKE))
+		return actions & ROSTER_DO_LATER ? ERR_AGAIN : ERR_STATE;
+	claim->fresh = actions & ROSTER_DO_FRESH;
+	claim->folded = job_facts(j)->row.round + ((actions & ROSTER_DO_NEXT) != 0);
+	if (out)
 		claim->speed.seconds = seconds_of(v);
-	mark_taken(j, claim, v);
+	const unsigned how = (actions & ROSTER_DO_FRESH ? ROUND_TAKE_FRESH : 0) |
+	    (actions & ROSTER_DO_NEXT ? ROUND_TAKE_NEXT : 0);
+	const unsigned taken = rounds_step(g, j, ROUND_TAKE, how);
+	assert(taken & ROUND_DO_TAKE);
+	(void)taken;
 	return ERR_OK;
 }
 
@@ -323,23 +301,24 @@ tasks_take(struct engine *g, struct engine_claim *claim)
 static void
 settle(struct engine *g, struct job *j, const struct engine_claim *claim, bool durable)
 {
-	struct invite *v = roster_find(j, claim->device);
-	const bool next = claim->folded > job_facts(j)->row.round;
-	const bool own = v && v->round == claim->round;
+	const struct roster_event e = {.kind = durable ? ROSTER_SETTLED : ROSTER_LOST,
+	    .round = claim->round,
+	    .folded = claim->folded,
+	    .fresh = claim->fresh};
+	struct invite nothing = {.stored = false};
 
-	if (durable)
-		jobs_rest_taken(j, claim->device, claim->folded);
-	if (own && durable) {
-		v->state = INVITE_ACCEPTED;
+	/* The job is over meanwhile. */
+	if (!job_facts(j)->work)
+		return;
+	struct invite *v = durable && roster_rests(&job_facts(j)->round)
+	    ? roster_hold(j, claim->device)
+	    : roster_find(j, claim->device);
+	const unsigned actions = roster_happens(j, v ? v : &nothing, &e);
+	const uint32_t next = (actions & ROSTER_DO_NEXT) != 0;
+	if (actions & ROSTER_DO_END)
 		jobs_share_end(g, j, v);
-	} else if (own && v->state == INVITE_COMMITTING)
-		v->state = claim->fresh ? INVITE_EXPIRED : INVITE_OUT;
-	if (v && !durable && next && v->next > 0)
-		v->next--;
-	else if (v && !durable && !next && v->now > 0)
-		v->now--;
 	rounds_step(g, j, durable ? ROUND_ACCEPTED : ROUND_LOST, next);
-	if (!durable && claim->fresh)
+	if (actions & ROSTER_DO_FREE)
 		rounds_step(g, j, ROUND_EXPIRED, 0);
 }
 
@@ -367,20 +346,20 @@ tasks_settle(struct engine *g, const struct engine_claim *claim, bool durable, u
 		registry_count_report(jobs_uses(g).registry, claim->device);
 }
 
-/* Lock held. */
+/* Lock held. passes: the device may have the task again, whatever the cause. */
 static void
-give_up(struct engine *g, struct job *j, struct invite *v, struct abort_cause cause)
+give_up(struct engine *g, struct job *j, struct invite *v, struct abort_cause cause, bool passes)
 {
 	const struct job_facts *facts = job_facts(j);
 	char hex[17];
 
-	const bool out = v->state == INVITE_OUT;
-
-	const bool evaluates = v->round == facts->row.round && job_evaluates(j);
+	const bool evaluates = v->place.round == facts->row.round && job_evaluates(j);
 	const bool refused =
 	    tasks_refusal_note(j, v, evaluates ? TASK_EVALUATE : TASK_TRAIN, cause);
+	const struct roster_event e = {.kind = ROSTER_GIVE_UP,
+	    .passes = passes || refused || abort_reason_passes(cause.reason)};
+	const unsigned actions = roster_happens(j, v, &e);
 	v->gave_up = cause.reason;
-	v->state = refused || abort_reason_passes(cause.reason) ? INVITE_STOPPED : INVITE_ABORTED;
 	jobs_share_end(g, j, v);
 	tasks_returned(g, j, v);
 	standing_gave_up(jobs_uses(g).registry, v->device, facts->place, cause.reason);
@@ -388,11 +367,12 @@ give_up(struct engine *g, struct job *j, struct invite *v, struct abort_cause ca
 		rounds_doubt(g, facts->row.base);
 	jobs_counts(g)->tasks_aborted_total++;
 	hex_encode(hex, v->device, 8);
-	if (out)
+	if (actions & ROSTER_DO_GAVE_UP)
 		rounds_step(g, j, ROUND_GAVE_UP, jobs_guard_blames(j, v, cause.reason));
 	if (spent_log(jobs_uses(g).spent, jobs_uses(g).config, v->device, 0))
 		log_event(LOG_LEVEL_INFO, "task.aborted", LOG_S("job", facts->hex),
-		    LOG_U("round", v->round), LOG_S("device", hex), LOG_S("reason", cause.word));
+		    LOG_U("round", v->place.round), LOG_S("device", hex),
+		    LOG_S("reason", cause.word));
 }
 
 enum err
@@ -415,12 +395,13 @@ tasks_abort(struct engine *g, const uint8_t device[32], const char *task, struct
 			e = ERR_OK;
 			continue;
 		}
-		if (!have || (have->state != INVITE_OUT && have->state != INVITE_EXPIRED) ||
+		if (!have ||
+		    (have->place.state != ROSTER_OUT && have->place.state != ROSTER_EXPIRED) ||
 		    !hash_equal(roster_name_task(g, j, have), id, sizeof(id)))
 			continue;
 		memcpy(tail.job, job_facts(j)->id, sizeof(tail.job));
-		tail.round = have->round;
-		give_up(g, j, have, cause);
+		tail.round = have->place.round;
+		give_up(g, j, have, cause, false);
 		e = ERR_OK;
 	}
 	jobs_unlock(g);
@@ -444,11 +425,9 @@ tasks_device_gone(struct engine *g, const uint8_t device[32], const char *word)
 		struct invite *have = roster_find(j, device);
 		roster_forget(j, device);
 		tasks_refusal_forget(j, device);
-		if (!have || have->state != INVITE_OUT)
-			continue;
-		give_up(g, j, have, cause);
 		/* The device failed at nothing: once it is active again it may have the task. */
-		have->state = INVITE_STOPPED;
+		if (have && have->place.state == ROSTER_OUT)
+			give_up(g, j, have, cause, true);
 	}
 	jobs_unlock(g);
 	wake_ring(jobs_uses(g).wake);

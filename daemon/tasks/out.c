@@ -21,7 +21,8 @@ tasks_out_missing(
 	const struct invite *v = j && job_facts(j)->work && job_facts(j)->round.policy.buffered
 	    ? roster_find(j, device)
 	    : NULL;
-	bool missing = v && v->state == INVITE_OUT && v->round == task->round && !v->stored;
+	bool missing =
+	    v && v->place.state == ROSTER_OUT && v->place.round == task->round && !v->stored;
 	jobs_unlock(g);
 	return missing;
 }
@@ -32,10 +33,10 @@ tasks_out_stored(struct engine *g, const struct store_out *row)
 	jobs_lock(g);
 	const struct job *j = jobs_find(g, row->job);
 	struct invite *v = j ? roster_find(j, row->device) : NULL;
-	if (v && v->round == row->round) {
+	if (v && v->place.round == row->round) {
 		v->stored = true;
 		/* Given back while the row was on its way. */
-		if (v->state == INVITE_ABORTED || v->state == INVITE_STOPPED)
+		if (v->place.state == ROSTER_ABORTED || v->place.state == ROSTER_STOPPED)
 			tasks_returned(g, j, v);
 	}
 	jobs_unlock(g);
@@ -65,7 +66,7 @@ tasks_returned(struct engine *g, const struct job *j, struct invite *v)
 	v->stored = false;
 	if (!row)
 		return;
-	row->round = v->round;
+	row->round = v->place.round;
 	memcpy(row->job, job_facts(j)->id, sizeof(row->job));
 	memcpy(row->device, v->device, sizeof(row->device));
 	if (store_submit(jobs_uses(g).store, drop_out, out_dropped, row))

@@ -373,6 +373,46 @@ turns_with_hostile_devices(void **state)
 	fill(c, id, 4, 1, 1);
 }
 
+/* A job is over, and has forgotten its work, while a delta is on its way to the disk. */
+static void
+settled_after_the_end(void **state)
+{
+	struct coordinator *c = *state;
+	struct engine_claim claim = {.kind = TASK_TRAIN, .round = 1};
+	struct task t;
+	uint8_t id[16];
+
+	submit(c, BUFFERED("over", "\"goal\":2", ""), id);
+	job_round(jobs_find(c->s.engine, id))->policy.hostile = 1;
+	expect(c, 1, &t, "");
+	memcpy(claim.job_id, id, 16);
+	memcpy(claim.device, device_id(1), 32);
+	assert_int_equal(tasks_take(c->s.engine, &claim), ERR_OK);
+	assert_int_equal(engine_command(c->s.engine, id, JOB_STOPPED, NULL, &c->why), ERR_OK);
+	assert_null(job_facts(jobs_find(c->s.engine, id))->work);
+	tasks_settle(c->s.engine, &claim, true, 100);
+	assert_true(job_is(c, id, "stopped"));
+}
+
+/* The time of the buffers' tasks is over while the evaluation that follows them is open: those of that are out until its deadline. */
+static void
+no_time_over_in_rounds(void **state)
+{
+	struct coordinator *c = *state;
+	struct task t;
+	uint8_t id[16];
+
+	submit(c, JOB("rounds", "\"goal\":2", ""), id);
+	struct job *j = jobs_find(c->s.engine, id);
+	expect(c, 1, &t, "");
+	job_pace(j)->expiry_ms = 1;
+	jobs_pace(c->s.engine)->look_ms = 0;
+	rounds_tick(c->s.engine);
+	expect(c, 1, &t, "");
+	assert_int_equal(job_facts(j)->round.invited, 1);
+	assert_true(job_pace(j)->expiry_ms == UINT64_MAX);
+}
+
 static void
 not_for_old_agents(void **state)
 {
@@ -482,6 +522,8 @@ main(void)
 	    TEST(bases_stay),
 	    TEST(late_ones_of_a_synchronous_job),
 	    TEST(turns_with_hostile_devices),
+	    TEST(settled_after_the_end),
+	    TEST(no_time_over_in_rounds),
 	    TEST(not_for_old_agents),
 	    TEST(what_cannot_hold),
 	    TEST(arrival_does_not_matter),
