@@ -1,3 +1,4 @@
+/* stages: gcc address */
 /* The invitations of a job: held, found and forgotten beside a plain list of them. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* stages: gcc clang address */
 /* The machine of one place, row by row of round/roster/README.md, and many places of one round under random events. */
 #include <setjmp.h>
 #include <stdarg.h>

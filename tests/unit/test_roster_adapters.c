@@ -1,3 +1,4 @@
+/* stages: gcc clang openssl address */
 /*
  * One machine of rounds and the same events for the places that a coordinator keeps (daemon/jobs) and those that the simulator keeps
  * (lab/simulate/crowd): both are the same at any time, also where the simulator looks at a place only when it needs that.

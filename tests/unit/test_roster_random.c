@@ -1,3 +1,4 @@
+/* stages: gcc address */
 /* The places of one job and its round together, under random events: what must hold whatever comes. */
 #include <setjmp.h>
 #include <stdarg.h>
