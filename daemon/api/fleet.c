@@ -5,13 +5,13 @@
 #include "api.h"
 #include "bytes.h"
 #include "clock.h"
+#include "device_status.h"
 #include "engine.h"
 #include "hex.h"
 #include "job_list.h"
 #include "json.h"
 #include "registry.h"
 #include "services.h"
-#include "standing.h"
 #include "store.h"
 #include "throughput.h"
 #include "view.h"
@@ -337,9 +337,9 @@ add_known(struct json *v, const char *key, double number, bool known)
 static void
 add_offer(struct json *v, struct registry *r, const uint8_t device[32], const char *data)
 {
-	struct standing_offer offer;
+	struct device_status_offer offer;
 
-	(void)standing_heard(r, device, &(struct standing_ask_for){data, ""}, &offer);
+	(void)device_status_heard(r, device, &(struct device_status_ask_for){data, ""}, &offer);
 	if (offer.has_data)
 		json_add_u64(v, "examples", offer.examples);
 	else

@@ -16,11 +16,11 @@
 #include <string.h>
 
 #include "clock.h"
+#include "device_status.h"
 #include "engine.h"
 #include "hex.h"
 #include "registry.h"
 #include "services.h"
-#include "standing.h"
 #include "states.h"
 #include "stuck.h"
 #include "tails.h"
@@ -147,7 +147,7 @@ add_count(struct json *v, const char *word, uint32_t count)
 }
 
 static struct json *
-standing_json(const struct standing *s)
+device_status_json(const struct device_status *s)
 {
 	struct json *v = json_object(), *waiting = json_object(), *gave_up = json_object();
 
@@ -162,12 +162,12 @@ standing_json(const struct standing *s)
 }
 
 static void
-add_standing(struct json *v, const struct job_view *job)
+add_status(struct json *v, const struct job_view *job)
 {
 	if (job->for_device)
 		return;
 	if (states_job_lives(job->state))
-		json_add(v, "devices", standing_json(&job->standing));
+		json_add(v, "devices", device_status_json(&job->status));
 	else
 		json_add_null(v, "devices");
 }
@@ -207,7 +207,7 @@ add_parts(struct json *v, const struct job_view *job)
 	json_add_seconds(v, "created_at", job->created_at_seconds);
 	json_add_seconds(v, "ended_at", job->ended_at_seconds);
 	add_owner(v, job);
-	add_standing(v, job);
+	add_status(v, job);
 	add_stuck(v, job);
 	if (job->is_open)
 		json_add(v, "open", open_json(job));

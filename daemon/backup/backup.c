@@ -22,9 +22,9 @@
 #include "json.h"
 #include "keys_archive.h"
 #include "models.h"
+#include "rate_control.h"
+#include "rate_control_rows.h"
 #include "row.h"
-#include "schedule_rows.h"
-#include "schedule_state.h"
 #include "store.h"
 
 #define TRIES_MAX 100
@@ -73,12 +73,12 @@ static enum err
 add_held(struct copying *w, const struct store_job *j, const uint8_t present[32])
 {
 	static const uint8_t none[32];
-	struct schedule_state c;
+	struct rate_control c;
 
 	const uint8_t *state;
 
-	enum err e = schedule_rows_of(w->db, j, &c);
-	for (uint32_t i = 0; !e && (state = schedule_state_held(&c, i)); i++)
+	enum err e = rate_control_rows_of(w->db, j, &c);
+	for (uint32_t i = 0; !e && (state = rate_control_held(&c, i)); i++)
 		if (memcmp(state, none, 32) != 0 && memcmp(state, present, 32) != 0)
 			e = add_name(&w->names, "models", state, 32, ".state");
 	return e;

@@ -8,8 +8,8 @@
 #include "config.h"
 #include "err.h"
 #include "manifest.h"
+#include "rate_control.h"
 #include "row.h"
-#include "schedule_state.h"
 
 /*
  * `rivuletd check`: examines a state directory, says what is wrong and repairs what can be repaired without losing anything
@@ -73,7 +73,7 @@ struct check_job {
 	bool live; /* running or paused */
 	struct store_round last; /* zero if the job has no round */
 	bool open; /* `last` is open */
-	struct schedule_state schedule; /* names the models that the guard needs */
+	struct rate_control schedule; /* names the models that the guard needs */
 	struct best best; /* names the job's best models */
 };
 

@@ -25,7 +25,7 @@ needs_model(const struct check *c, const uint8_t id[32])
 		const uint8_t *present = j->open ? j->last.base : j->last.model;
 		if (j->last.round > 0 && memcmp(present, id, 32) == 0)
 			return j;
-		if (j->live && schedule_state_holds_model(&j->schedule, id))
+		if (j->live && rate_control_holds_model(&j->schedule, id))
 			return j;
 		if (best_holds(&j->best, id))
 			return j;
@@ -40,7 +40,7 @@ names_state(const struct check *c, const uint8_t hash[32])
 {
 	for (size_t i = 0; i < c->rows.job_count; i++)
 		if (memcmp(c->rows.jobs[i].last.optimizer_state, hash, 32) == 0 ||
-		    schedule_state_holds(&c->rows.jobs[i].schedule, hash))
+		    rate_control_holds(&c->rows.jobs[i].schedule, hash))
 			return true;
 	return false;
 }
@@ -180,7 +180,7 @@ needs_state(const struct check *c, const uint8_t hash[32])
 		const struct check_job *j = &c->rows.jobs[i];
 		if (j->live && j->open &&
 		    (memcmp(j->last.optimizer_state, hash, 32) == 0 ||
-			schedule_state_holds(&j->schedule, hash)))
+			rate_control_holds(&j->schedule, hash)))
 			return true;
 	}
 	return false;
@@ -232,7 +232,7 @@ check_models_run(struct check *c)
 			check_found(c, CHECK_ROUND_DAMAGED, j->hex, false,
 			    "the model of its newest round has no row");
 		judge_state(c, j, j->last.optimizer_state);
-		for (uint32_t k = 0; (state = schedule_state_held(&j->schedule, k)); k++)
+		for (uint32_t k = 0; (state = rate_control_held(&j->schedule, k)); k++)
 			if (memcmp(state, j->last.optimizer_state, 32) != 0)
 				judge_state(c, j, state);
 	}

@@ -11,7 +11,7 @@
 #include "inspect.h"
 #include "metric_rows.h"
 #include "override.h"
-#include "schedule_rows.h"
+#include "rate_control_rows.h"
 #include "store.h"
 #include "wal.h"
 
@@ -229,8 +229,8 @@ see_job(void *ctx, const struct store_job *j)
 	snprintf(where, sizeof(where), "job %s", job->hex);
 	judge_document(c, j, where);
 	/* One that cannot be read holds nothing, and was reported. */
-	if (schedule_rows_of(c->db, j, &job->schedule))
-		job->schedule = schedule_state_start();
+	if (rate_control_rows_of(c->db, j, &job->schedule))
+		job->schedule = rate_control_start();
 	enum err e = judge_overrides(c, j, where);
 	e = e ? e : judge_stamp(c, j, where);
 	return e ? e : metric_rows_best(c->db, job->id, &job->best);

@@ -66,7 +66,7 @@ view_job(struct engine *g, const struct job *j, const uint8_t *device, struct jo
 	memcpy(v->name, facts->name, sizeof(v->name));
 	if (!device) {
 		registry_owner_name(jobs_uses(g).registry, facts->owner, v->owner_name);
-		v->standing = standing_get(jobs_uses(g).registry, facts->place);
+		v->status = device_status_get(jobs_uses(g).registry, facts->place);
 	}
 	if (!device && facts->work) {
 		v->stuck = facts->work->stuck.watch.said;

@@ -1,9 +1,9 @@
 #ifndef VIEW_H
 #define VIEW_H
 #include "best.h"
+#include "device_status.h"
 #include "forecast.h"
 #include "job_list.h"
-#include "standing.h"
 #include "stuck.h"
 
 /*
@@ -43,7 +43,7 @@ struct job_view {
 	double created_at_seconds; /* Unix time */
 	double ended_at_seconds; /* NaN: it is not over */
 	bool for_device; /* a device asks: it learns no owner */
-	struct standing standing; /* for no device; all zero of a job that is over */
+	struct device_status status; /* for no device; all zero of a job that is over */
 	/* Why it cannot move, and since when, Unix time; for no device. */
 	struct stuck stuck;
 	double stuck_since;

@@ -53,7 +53,7 @@ metric_facts(const struct store_metric *m)
 }
 
 static struct json *
-guard_facts(const struct schedule_turn *t)
+guard_facts(const struct rate_control_turn *t)
 {
 	struct json *v = json_object();
 

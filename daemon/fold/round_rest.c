@@ -56,11 +56,11 @@ static enum err
 forget_states(const struct fold *w)
 {
 	static const uint8_t none[32];
-	struct schedule_state before = w->f->schedule;
+	struct rate_control before = w->f->schedule;
 	const uint8_t *state;
 	enum err e = ERR_OK;
 
-	for (uint32_t i = 0; !e && (state = schedule_state_held(&before, i)); i++)
+	for (uint32_t i = 0; !e && (state = rate_control_held(&before, i)); i++)
 		if (memcmp(state, none, 32) != 0 && !engine_uses_state(w->engine, state))
 			e = models_state_delete(w->uses.models, state);
 	return e;

@@ -60,8 +60,8 @@ look_at(void *ctx, const struct registry_view *v)
 {
 	const struct look *l = ctx;
 	struct engine_evaluators *out = l->out;
-	const struct standing_ask_for what = {"", l->spec->recipe.trainer};
-	struct standing_offer offer;
+	const struct device_status_ask_for what = {"", l->spec->recipe.trainer};
+	struct device_status_offer offer;
 
 	if ((v->row.state != DEVICE_ACTIVE && v->row.state != DEVICE_SUSPENDED) ||
 	    strcmp(v->row.role, "device") != 0 || !jobs_evaluator(l->g, l->spec, v->row.id))
@@ -70,7 +70,8 @@ look_at(void *ctx, const struct registry_view *v)
 		snprintf(out->first, sizeof(out->first), "%s", v->row.name);
 	out->suspended += v->row.state == DEVICE_SUSPENDED;
 	out->devices += v->row.state == DEVICE_ACTIVE;
-	if (standing_heard(jobs_uses(l->g).registry, v->row.id, &what, &offer) && offer.lately) {
+	if (device_status_heard(jobs_uses(l->g).registry, v->row.id, &what, &offer) &&
+	    offer.lately) {
 		out->heard++;
 		out->ready += offer.evaluates;
 	}
@@ -130,15 +131,15 @@ static enum err
 reach_device(void *ctx, const struct registry_view *v)
 {
 	const struct reach *r = ctx;
-	struct standing_offer offer;
+	struct device_status_offer offer;
 
 	if ((v->row.state != DEVICE_ACTIVE && v->row.state != DEVICE_SUSPENDED) ||
 	    strcmp(v->row.role, "device") != 0 || jobs_ineligible(r->g, r->job, v->row.id))
 		return ERR_OK;
 	r->out->suspended += v->row.state == DEVICE_SUSPENDED;
 	r->out->devices += v->row.state == DEVICE_ACTIVE;
-	const struct standing_ask_for what = {r->out->data.name, r->out->trainer};
-	if (!standing_heard(jobs_uses(r->g).registry, v->row.id, &what, &offer))
+	const struct device_status_ask_for what = {r->out->data.name, r->out->trainer};
+	if (!device_status_heard(jobs_uses(r->g).registry, v->row.id, &what, &offer))
 		return ERR_OK;
 	r->out->heard++;
 	r->out->lately += offer.lately;

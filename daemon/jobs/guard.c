@@ -2,7 +2,7 @@
 
 #include "jobs_inside.h"
 #include "metric_rows.h"
-#include "schedule_rows.h"
+#include "rate_control_rows.h"
 
 bool
 jobs_guard_blames(const struct job *j, const struct invite *v, enum abort_reason reason)
@@ -15,7 +15,7 @@ jobs_guard_blames(const struct job *j, const struct invite *v, enum abort_reason
 enum err
 jobs_guard_load(struct store_db *db, struct job *j)
 {
-	enum err e = schedule_rows_load(db, &j->work->spec, j->facts.id, &j->work->schedule);
+	enum err e = rate_control_rows_load(db, &j->work->spec, j->facts.id, &j->work->schedule);
 
 	if (!e)
 		e = metric_rows_best(db, j->facts.id, &j->facts.best);
@@ -41,14 +41,14 @@ jobs_guard_holds_model(const struct job *j, const uint8_t model[32])
 	const struct guard *guard = &j->work->schedule.guard;
 	const struct guard_point *best = guard_best(guard);
 	return states_job_lives(j->facts.state)
-	    ? schedule_state_holds_model(&j->work->schedule, model)
+	    ? rate_control_holds_model(&j->work->schedule, model)
 	    : best && memcmp(best->model, model, 32) == 0;
 }
 
 bool
 jobs_guard_holds_state(const struct job *j, const uint8_t state[32])
 {
-	return schedule_state_holds(&j->work->schedule, state);
+	return rate_control_holds(&j->work->schedule, state);
 }
 
 bool
@@ -59,7 +59,7 @@ jobs_names_state(const struct job *j)
 	const uint8_t *state;
 
 	for (uint32_t i = 0;
-	     j->work && !names && (state = schedule_state_held(&j->work->schedule, i)); i++)
+	     j->work && !names && (state = rate_control_held(&j->work->schedule, i)); i++)
 		names = memcmp(state, none, 32) != 0;
 	return names;
 }
@@ -70,7 +70,7 @@ jobs_drop_states(struct job *j)
 	uint8_t *state;
 
 	memset(j->facts.row.optimizer_state, 0, sizeof(j->facts.row.optimizer_state));
-	for (uint32_t i = 0; (state = schedule_state_held(&j->work->schedule, i)); i++)
+	for (uint32_t i = 0; (state = rate_control_held(&j->work->schedule, i)); i++)
 		memset(state, 0, 32);
 }
 
@@ -94,7 +94,7 @@ jobs_take_state(struct job *j, uint8_t out[32])
 	uint8_t *state;
 
 	for (uint32_t i = 0;
-	     j->work && !found && (state = schedule_state_held(&j->work->schedule, i)); i++)
+	     j->work && !found && (state = rate_control_held(&j->work->schedule, i)); i++)
 		found = take_state(state, out);
 	return found;
 }

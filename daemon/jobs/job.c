@@ -15,7 +15,7 @@ work_free(struct job_work *w)
 		return;
 	job_deinit(&w->spec);
 	tensor_table_deinit(&w->table);
-	tempo_deinit(&w->tempo);
+	speeds_deinit(&w->speeds);
 	free(w);
 }
 
@@ -65,7 +65,7 @@ job_blank(const uint8_t id[16])
 	hex_encode(j->facts.hex, id, 16);
 	j->facts.ended_at = NAN;
 	j->pace.expiry_ms = UINT64_MAX;
-	j->facts.place = STANDING_NO_PLACE;
+	j->facts.place = DEVICE_STATUS_NO_PLACE;
 	j->member = (struct share_member){.use = share_none(), .share = 1};
 	return j;
 }
@@ -137,10 +137,10 @@ job_central(struct job *j)
 	return j->work ? &j->work->central : NULL;
 }
 
-struct tempo *
-job_tempo(struct job *j)
+struct speeds *
+job_speeds(struct job *j)
 {
-	return j->work ? &j->work->tempo : NULL;
+	return j->work ? &j->work->speeds : NULL;
 }
 
 struct engine_differences *

@@ -7,11 +7,11 @@
 #include "job_list.h"
 #include "job_roster.h"
 #include "override.h"
+#include "rate_control.h"
 #include "round.h"
 #include "row.h"
-#include "schedule_state.h"
+#include "speeds.h"
 #include "stuck.h"
-#include "tempo.h"
 #include "tensor.h"
 
 /* What is known of a job, to be read by whoever holds the lock; it changes by the calls of this room alone. */
@@ -54,10 +54,10 @@ struct job_work {
 	    evaluation; /* multiply-adds of a batch of the coordinator's evaluation; 0: it makes none */
 	struct fold_cost
 	    cost; /* of a round of its goal; bytes with the net that measures its model */
-	struct schedule_state schedule; /* after the last round that ended */
+	struct rate_control schedule; /* after the last round that ended */
 	struct engine_differences differences;
 	struct engine_central central;
-	struct tempo tempo; /* of LOCAL_SIZED */
+	struct speeds speeds; /* of LOCAL_SIZED */
 	struct job_stuck stuck;
 	char unmeasured[ENGINE_UNMEASURED_MAX]; /* why its newest model has no figure; "" */
 };
@@ -76,7 +76,7 @@ struct job_facts {
 	bool aside; /* what it needs could not be read: nothing of it is removed */
 	/* Nobody finds it any more. It stays in the list while it is used or names a state. */
 	bool gone;
-	uint32_t place; /* standing.h */
+	uint32_t place; /* device_status.h */
 	struct engine_lack lack; /* what it waits for; it is paused for that alone */
 	struct round round; /* rounds_step alone changes it */
 	struct store_round row; /* of the open round */
@@ -129,7 +129,7 @@ struct job_refusals {
 };
 struct job_refusals *job_refusals(struct job *j);
 struct engine_central *job_central(struct job *j); /* these two NULL without work */
-struct tempo *job_tempo(struct job *j);
+struct speeds *job_speeds(struct job *j);
 /* Of difference.c; likewise. */
 struct engine_differences *job_differences(struct job *j);
 

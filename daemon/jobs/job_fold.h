@@ -7,8 +7,8 @@
 #include "job.h"
 #include "job_list.h"
 #include "override.h"
+#include "rate_control.h"
 #include "row.h"
-#include "schedule_state.h"
 
 struct invite;
 struct tensor_table;
@@ -35,7 +35,7 @@ struct engine_fold {
 	uint32_t no_numbers;
 	bool
 	    lacks; /* fewer reports than the quorum: so it is with an evaluation whose deadline is over */
-	struct schedule_state schedule; /* before this round */
+	struct rate_control schedule; /* before this round */
 	struct best best; /* likewise */
 	uint64_t measured; /* buffered, by devices: the last round whose base has a figure */
 };
@@ -49,8 +49,8 @@ struct engine_outcome {
 	uint64_t difference_bytes; /* of the file that leads from base to model; 0: there is none */
 	struct after after; /* set by rounds_plan: if the next round begins, */
 	struct store_round next; /* this is its row */
-	struct schedule_state schedule; /* set by rounds_plan: after this round, */
-	struct schedule_turn turn; /* and how it goes on */
+	struct rate_control schedule; /* set by rounds_plan: after this round, */
+	struct rate_control_turn turn; /* and how it goes on */
 	char unmeasured
 	    [ENGINE_UNMEASURED_MAX]; /* why the model has no figure, where it was to have one */
 	bool best_changed; /* set by rounds_plan: to */

@@ -71,7 +71,7 @@ jobs_link(struct engine *g, struct job *j)
 		at = &(*at)->next;
 	j->facts.serial = ++g->serial;
 	if (states_job_lives(j->facts.state))
-		j->facts.place = standing_open(jobs_uses(g).registry);
+		j->facts.place = device_status_open(jobs_uses(g).registry);
 	j->next = *at;
 	*at = j;
 	if (!j->next)

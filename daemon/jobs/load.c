@@ -21,7 +21,7 @@ read_document(struct job *j, const char *text, size_t len, struct why *why)
 {
 	struct job_work *w = j->work;
 
-	w->schedule = schedule_state_start();
+	w->schedule = rate_control_start();
 	w->stamp.normalise_max = -1;
 	enum err e = job_parse(&w->spec, text, len, why);
 	if (e)
@@ -194,13 +194,13 @@ load_open(struct loader *l)
 	if (!e && j->facts.round.policy.buffered)
 		e = store_round_last_measured(l->db, j->facts.id, &j->facts.measured);
 	if (!e && j->work->spec.recipe.local.unit == LOCAL_SIZED)
-		e = tempo_load(&j->work->tempo, l->db, r);
+		e = speeds_load(&j->work->speeds, l->db, r);
 	if (e)
 		return e;
 	const struct round_policy policy = terms_policy(j, job_evaluates(j));
 	round_init(&j->facts.round, &policy, l->failed);
 	/* Without a guard no rows were read for it, and no round went back. */
-	if (!schedule_state_matters(&j->work->spec))
+	if (!rate_control_matters(&j->work->spec))
 		j->work->schedule.base_round = r->round - 1 - l->failed;
 	jobs_difference_load(u.models, j);
 	j->pace.loaded = l->accepted;

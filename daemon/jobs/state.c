@@ -110,8 +110,8 @@ jobs_note_state(struct engine *g, struct job *j, enum job_state state, const cha
 	jobs_share_wait(g, j, state == JOB_PAUSED);
 	if (!states_job_lives(state)) {
 		share_order_remove(&g->order, &j->member);
-		standing_close(jobs_uses(g).registry, j->facts.place);
-		j->facts.place = STANDING_NO_PLACE;
+		device_status_close(jobs_uses(g).registry, j->facts.place);
+		j->facts.place = DEVICE_STATUS_NO_PLACE;
 	}
 	snprintf(j->facts.reason, sizeof(j->facts.reason), "%s", reason);
 	log_event(LOG_LEVEL_INFO, "job.state", LOG_S("job", j->facts.hex),
@@ -198,8 +198,8 @@ jobs_replace(struct engine *g, struct job *old, struct job *j)
 	jobs_lack_nothing(g, old);
 	unstuck(g, old);
 	share_order_remove(&g->order, &old->member);
-	standing_close(jobs_uses(g).registry, old->facts.place);
-	old->facts.place = STANDING_NO_PLACE;
+	device_status_close(jobs_uses(g).registry, old->facts.place);
+	old->facts.place = DEVICE_STATUS_NO_PLACE;
 	old->facts.state = JOB_STOPPED;
 	old->facts.gone = true;
 	g->gone_count++;

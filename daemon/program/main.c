@@ -117,7 +117,7 @@ serve(struct setup *setup, const sigset_t *signals, const char *path)
 		shared_give(s->config, c);
 		if (clock_ms() >= settle) {
 			registry_settle(s->registry);
-			standing_sweep(s->registry);
+			device_status_sweep(s->registry);
 			age_tick(s->age);
 			if (registry_has_renewed(s->registry))
 				registry_flush(s->registry, s->store);

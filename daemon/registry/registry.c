@@ -98,7 +98,7 @@ device_free(struct device *d)
 	if (!d)
 		return;
 	free(d->labels);
-	standing_free(&d->told);
+	device_status_free(&d->told);
 	free(d);
 }
 
@@ -154,7 +154,7 @@ insert(struct registry *r, struct device *d)
 		if (row.state != DEVICE_ACTIVE) {
 			registry_counts_heard(r, d->heard, NAN);
 			d->heard = NAN;
-			standing_drop(r, d);
+			device_status_drop(r, d);
 		}
 		r->items[at] = d;
 		registry_counts_enter(r, d);

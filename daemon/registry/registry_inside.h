@@ -2,15 +2,15 @@
 #define REGISTRY_INSIDE_H
 #include <pthread.h>
 
+#include "device_status.h"
 #include "messages.h"
 #include "recipe.h"
 #include "registry.h"
 #include "report.h"
-#include "standing.h"
 #include "x509.h"
 
 /* Inside of the registry: shared by registry.c (rows, looking up), identify.c (who asks), access.c (access tokens), seen.c (what devices
- * last said), claims.c (keys after a restore), counts.c and standing.c (numbers of devices, in all and by job). */
+ * last said), claims.c (keys after a restore), counts.c and device_status.c (numbers of devices, in all and by job). */
 
 /* A data set that a device offers. */
 struct registry_data {
@@ -18,11 +18,11 @@ struct registry_data {
 	uint64_t examples, tokens;
 };
 
-/* What a device offered and was told since the start: standing.c. */
+/* What a device offered and was told since the start: device_status.c. */
 struct registry_told {
 	uint64_t until_ms; /* by clock_ms, when the offer is forgotten; 0: there is none */
 	uint64_t silent_ms; /* by clock_ms, from when on the device counts as silent; 0: it does */
-	/* The device's status in each job, by the job's place: a code of standing.c. */
+	/* The device's status in each job, by the job's place: a code of device_status.c. */
 	uint8_t *by_place;
 	uint32_t room; /* of by_place */
 	struct registry_data *data;
@@ -36,7 +36,7 @@ struct registry_told {
 };
 
 struct registry_place {
-	struct standing counts;
+	struct device_status counts;
 	bool used;
 };
 
@@ -134,14 +134,14 @@ void registry_counts_ca(struct registry *r);
 void registry_counts_heard(struct registry *r, double before, double now);
 /* Is the device neither revoked nor left, and its certificate of an older CA than the newest? */
 bool registry_counts_behind(const struct registry *r, const struct device *d);
-/* --- standing.c, all with the lock held */
+/* --- device_status.c, all with the lock held */
 /* Notes what a device offers: data sets, trainers, memory, features. */
-void standing_note_data(struct device *d, const struct offer *offer);
+void device_status_note_data(struct device *d, const struct offer *offer);
 /* Notes a contact: a device that counts for jobs is not silent for REGISTRY_SILENT_SECONDS. Drops a device: it counts for no job until it
  * asks for a task again. */
-void standing_note_there(struct device *d);
-void standing_drop(struct registry *r, struct device *d);
-void standing_free(struct registry_told *t);
+void device_status_note_there(struct device *d);
+void device_status_drop(struct registry *r, struct device *d);
+void device_status_free(struct registry_told *t);
 /* access.c: queues uses of tokens for registry_flush. Without the lock. */
 void registry_flush_tokens(struct registry *r, struct store *store);
 /* A store_done: logs it if what devices said could not be written, and frees arg. */

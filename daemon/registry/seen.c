@@ -75,7 +75,7 @@ registry_touch(struct registry *r, const uint8_t id[32], const char *agent, cons
 		registry_counts_heard(r, d->heard, now);
 		note_there(d, now);
 		d->heard = now;
-		standing_note_there(d);
+		device_status_note_there(d);
 		s->last_contact = clock_wall();
 		note_lock_out(r, d, PROBLEM_NONE);
 		if (agent)
@@ -104,8 +104,8 @@ registry_forget(struct registry *r, const uint8_t id[32])
 		memcpy(d->view.seen.device, id, 32);
 		d->view.reports = d->view.taken = d->view.aborted = 0;
 		d->view.heard_from = d->view.heard_seconds = 0;
-		standing_drop(r, d);
-		standing_free(&d->told);
+		device_status_drop(r, d);
+		device_status_free(&d->told);
 		d->unsaved = false;
 	}
 	pthread_mutex_unlock(&r->lock);
@@ -151,7 +151,7 @@ registry_note_offer(struct registry *r, const uint8_t id[32], const struct offer
 			s->clock_offset = (double)offer->time_ms / 1000 - now;
 		if (offer->has_disk_free)
 			s->disk_free = (double)offer->disk_free_bytes;
-		standing_note_data(d, offer);
+		device_status_note_data(d, offer);
 		d->unsaved = true;
 	}
 	pthread_mutex_unlock(&r->lock);

@@ -47,7 +47,7 @@ facts_of(struct engine *g, struct job *j, const struct stuck_look *l)
 	    .out = round_out(r),
 	    .deadline_s = (double)r->policy.deadline_ms / 1000,
 	    .reopened = &w->stuck.reopened,
-	    .standing = standing_get(jobs_uses(g).registry, facts->place),
+	    .status = device_status_get(jobs_uses(g).registry, facts->place),
 	    .elsewhere =
 		jobs_pace(g)->tasks_out > round_out(r) ? jobs_pace(g)->tasks_out - round_out(r) : 0,
 	    .knows_reach = w->stuck.reach_ms > 0,

@@ -7,9 +7,9 @@
 #include "job_needs.h"
 #include "log.h"
 #include "models.h"
+#include "rate_control_rows.h"
 #include "report.h"
 #include "rounds_inside.h"
-#include "schedule_rows.h"
 #include "wake.h"
 
 /* What follows a round that was folded: planned with it, and taken over after the commit. */
@@ -82,13 +82,13 @@ static enum err
 guard_plan(
     struct models *models, const struct engine_fold *f, struct engine_outcome *o, struct why *why)
 {
-	const struct schedule_turn *t = &o->turn;
+	const struct rate_control_turn *t = &o->turn;
 	const struct best_point p = measured(f, o);
 
 	o->schedule = f->schedule;
 	o->best = f->best;
 	o->best_changed = best_step(&o->best, &f->spec->monitor, f->spec->keep.best, &p);
-	schedule_rows_step(&o->schedule, f->spec, &o->row, o->measured_base, &o->turn);
+	rate_control_rows_step(&o->schedule, f->spec, &o->row, o->measured_base, &o->turn);
 	if (t->reason[0] && !o->row.reason[0])
 		snprintf(o->row.reason, sizeof(o->row.reason), "%s", t->reason);
 	return find_base(models, o, why);
@@ -113,7 +113,7 @@ plan_evaluated(const struct engine_fold *f, struct engine_outcome *o)
 	    .known = o->row.evaluate.known};
 
 	guard_evaluated(f, o);
-	o->turn = (struct schedule_turn){.verdict = GUARD_CALM, .round = o->row.round - 1};
+	o->turn = (struct rate_control_turn){.verdict = GUARD_CALM, .round = o->row.round - 1};
 	memcpy(o->turn.base, o->row.base, 32);
 	after_evaluated(&o->after, &v, o->row.reason);
 }

@@ -139,7 +139,7 @@ keeps(enum wait_reason r)
 }
 
 static uint64_t
-waiting(const struct standing *s)
+waiting(const struct device_status *s)
 {
 	uint64_t n = 0;
 
@@ -149,7 +149,7 @@ waiting(const struct standing *s)
 }
 
 static uint64_t
-gave_up(const struct standing *s)
+gave_up(const struct device_status *s)
 {
 	uint64_t n = 0;
 
@@ -203,7 +203,7 @@ stuck_of_abort(enum abort_reason r)
 static uint64_t
 busy(const struct stuck_facts *f)
 {
-	const uint64_t known = f->standing.ready + waiting(&f->standing) + gave_up(&f->standing);
+	const uint64_t known = f->status.ready + waiting(&f->status) + gave_up(&f->status);
 	const uint64_t others = f->reach.heard > known ? f->reach.heard - known : 0;
 
 	return others < f->elsewhere ? others : f->elsewhere;
@@ -214,7 +214,7 @@ static uint64_t
 silent(const struct stuck_facts *f)
 {
 	const uint64_t known =
-	    f->standing.ready + waiting(&f->standing) + gave_up(&f->standing) + busy(f);
+	    f->status.ready + waiting(&f->status) + gave_up(&f->status) + busy(f);
 
 	return f->reach.devices > known ? f->reach.devices - known : 0;
 }
@@ -228,9 +228,9 @@ main_cause(const struct stuck_facts *f)
 
 	for (enum wait_reason r = WAIT_NONE; r < WAIT_UNKNOWN; r++)
 		if (keeps(r))
-			by_kind[kind_of_wait(r, f->evaluates)] += f->standing.waiting[r];
+			by_kind[kind_of_wait(r, f->evaluates)] += f->status.waiting[r];
 	for (enum abort_reason r = ABORT_NONE; r <= ABORT_UNKNOWN; r++)
-		by_kind[stuck_of_abort(r)] += f->standing.gave_up[r];
+		by_kind[stuck_of_abort(r)] += f->status.gave_up[r];
 	by_kind[STUCK_SUSPENDED] += f->reach.suspended;
 	by_kind[STUCK_SILENT] += silent(f);
 	for (enum stuck_kind k = STUCK_NONE + 1; k < STUCK_KINDS; k++)
@@ -242,7 +242,7 @@ main_cause(const struct stuck_facts *f)
 static void
 say_devices(const struct stuck_facts *f, char *out)
 {
-	const struct standing *s = &f->standing;
+	const struct device_status *s = &f->status;
 	struct list wait = {.out = out, .what = "wait", .total = waiting(s)};
 	struct list gave = {.out = out, .what = "gave up", .total = gave_up(s)};
 
@@ -266,7 +266,7 @@ say_devices(const struct stuck_facts *f, char *out)
 static uint64_t
 in_sight(const struct stuck_facts *f)
 {
-	const uint64_t ready = (uint64_t)f->standing.ready * f->per_device;
+	const uint64_t ready = (uint64_t)f->status.ready * f->per_device;
 	const uint64_t tasks = (uint64_t)f->accepted + f->out;
 
 	return ready > tasks ? ready : tasks;

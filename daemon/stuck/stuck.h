@@ -1,6 +1,6 @@
 #ifndef STUCK_H
 #define STUCK_H
-#include "standing.h"
+#include "device_status.h"
 #include "states.h"
 
 /*
@@ -76,7 +76,7 @@ struct stuck_facts {
 	uint32_t accepted, out; /* reports accepted; tasks that may still bring one */
 	double deadline_s;
 	const struct stuck_reopened *reopened; /* may be of another round */
-	struct standing standing; /* the devices' status in the job */
+	struct device_status status; /* the devices' status in the job */
 	uint64_t elsewhere; /* tasks of other jobs that devices hold */
 	bool knows_reach;
 	struct stuck_reach reach;

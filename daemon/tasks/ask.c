@@ -52,7 +52,7 @@ struct asker {
 	const uint8_t *device;
 	const struct offer *offer;
 	uint64_t print; /* of it */
-	struct standing_ask *standing;
+	struct device_status_ask *status;
 	struct task *out;
 };
 
@@ -208,7 +208,7 @@ ask_either(struct engine *g, struct job *j, const struct asker *a)
 	enum wait_reason why =
 	    evaluates ? tasks_central_ask(g, j, a->device, a->offer, a->out) : ask_job(g, j, a);
 
-	standing_say(a->standing, job_facts(j)->place, evaluates ? WAIT_INELIGIBLE : why);
+	device_status_say(a->status, job_facts(j)->place, evaluates ? WAIT_INELIGIBLE : why);
 	return why;
 }
 
@@ -281,15 +281,15 @@ void
 tasks_ask(struct engine *g, const uint8_t device[32], const struct offer *offer, struct task *out)
 {
 	enum wait_reason reason = health_reason(jobs_uses(g).health);
-	struct standing_ask standing;
+	struct device_status_ask status;
 
-	standing_begin(jobs_uses(g).registry, &standing);
+	device_status_begin(jobs_uses(g).registry, &status);
 	*out = (struct task){.wait = true};
 	if (offer->protocol < MESSAGES_PROTOCOL)
 		reason = WAIT_OLD_AGENT;
 	else if (!reason)
 		reason = ask_jobs(
-		    g, &(struct asker){device, offer, tasks_refusal_print(offer), &standing, out});
+		    g, &(struct asker){device, offer, tasks_refusal_print(offer), &status, out});
 	if (reason) {
 		const struct config *c = shared_take(jobs_uses(g).config);
 		messages_task_deinit(out);
@@ -298,6 +298,6 @@ tasks_ask(struct engine *g, const uint8_t device[32], const struct offer *offer,
 		snprintf(out->reason, sizeof(out->reason), "%s",
 		    wait_reason_is_owners(reason) ? offer->unready : wait_reason_name(reason));
 	}
-	standing_tell(jobs_uses(g).registry, device, &standing,
-	    reason ? (double)out->wait_s : out->deadline_s);
+	device_status_tell(
+	    jobs_uses(g).registry, device, &status, reason ? (double)out->wait_s : out->deadline_s);
 }

@@ -335,7 +335,7 @@ tasks_settle(struct engine *g, const struct engine_claim *claim, bool durable, u
 	}
 	if (j && durable && !claim->central) {
 		tasks_size_note(j, claim);
-		standing_reported(jobs_uses(g).registry, claim->device, job_facts(j)->place);
+		device_status_reported(jobs_uses(g).registry, claim->device, job_facts(j)->place);
 	}
 	if (j && claim->central)
 		tasks_central_settle(j, claim, durable);
@@ -362,7 +362,7 @@ give_up(struct engine *g, struct job *j, struct invite *v, struct abort_cause ca
 	v->gave_up = cause.reason;
 	jobs_share_end(g, j, v);
 	tasks_returned(g, j, v);
-	standing_gave_up(jobs_uses(g).registry, v->device, facts->place, cause.reason);
+	device_status_gave_up(jobs_uses(g).registry, v->device, facts->place, cause.reason);
 	if (cause.reason == ABORT_BAD_MODEL)
 		rounds_doubt(g, facts->row.base);
 	jobs_counts(g)->tasks_aborted_total++;

@@ -148,7 +148,8 @@ claim_steps(const struct job *j, const struct manifest *m, struct why *why)
 {
 	if (!is_sized(j))
 		return PROBLEM_NONE;
-	const struct tempo_task *task = tempo_find(&job_facts(j)->work->tempo, m->device, m->round);
+	const struct speeds_task *task =
+	    speeds_find(&job_facts(j)->work->speeds, m->device, m->round);
 	uint64_t most = task ? task->steps : job_facts(j)->work->spec.recipe.local.max_steps;
 	if (m->steps <= most)
 		return PROBLEM_NONE;
@@ -219,8 +220,8 @@ tasks_size(struct job *j, const uint8_t device[32], uint64_t *steps)
 	*steps = 0;
 	if (!is_sized(j))
 		return ERR_OK;
-	const struct tempo_task *task =
-	    tempo_size(job_tempo(j), &job_facts(j)->work->spec.recipe.local, device,
+	const struct speeds_task *task =
+	    speeds_size(job_speeds(j), &job_facts(j)->work->spec.recipe.local, device,
 		job_facts(j)->row.round, size_oldest(j));
 	if (!task)
 		return ERR_NOMEM;
@@ -232,7 +233,7 @@ void
 tasks_size_note(struct job *j, const struct engine_claim *claim)
 {
 	if (job_facts(j)->work && is_sized(j) && claim->speed.seconds > 0)
-		tempo_note(job_tempo(j), claim->device, claim->speed.steps, claim->speed.seconds);
+		speeds_note(job_speeds(j), claim->device, claim->speed.steps, claim->speed.seconds);
 }
 
 /* --- the differences that a task may name */
@@ -284,8 +285,8 @@ tasks_size_missing(
 	memcpy(out->device, device, sizeof(out->device));
 	jobs_lock(g);
 	const struct job *j = jobs_find(g, out->job);
-	const struct tempo_task *sized = j && job_facts(j)->work
-	    ? tempo_find(&job_facts(j)->work->tempo, device, task->round)
+	const struct speeds_task *sized = j && job_facts(j)->work
+	    ? speeds_find(&job_facts(j)->work->speeds, device, task->round)
 	    : NULL;
 	/* Of a job that ended meanwhile nobody waits for the task. */
 	bool missing = sized && !sized->stored;
@@ -301,6 +302,6 @@ tasks_size_stored(struct engine *g, const struct store_sized *row)
 	jobs_lock(g);
 	struct job *j = jobs_find(g, row->job);
 	if (j && job_facts(j)->work)
-		tempo_stored(job_tempo(j), row->device, row->round);
+		speeds_stored(job_speeds(j), row->device, row->round);
 	jobs_unlock(g);
 }

@@ -170,7 +170,7 @@ tasks_forget(struct engine *g, const uint8_t device[32])
 	for (struct job *j = jobs_first(g); j; j = jobs_next(g, j, &seen)) {
 		tasks_refusal_forget(j, device);
 		if (job_facts(j)->work)
-			tempo_forget(job_tempo(j), device);
+			speeds_forget(job_speeds(j), device);
 	}
 	jobs_unlock(g);
 }

@@ -9,7 +9,7 @@
 
 /* The coordinator's checks of an upload, in its order and words. */
 static enum err
-admit(const struct fleet_shop *s, struct fleet_task *t)
+admit(const struct fleet_setup *s, struct fleet_task *t)
 {
 	const struct aggregate_spec *a = &s->job->aggregate;
 	struct vectors *v = &t->vectors;
@@ -54,7 +54,7 @@ arrived(const struct fleet_task *t, unsigned which, float *room, enum err *e)
 
 /* Error feedback as client/device/feedback.c does it: what was wanted minus what arrives. */
 static enum err
-next_residual(const struct fleet_shop *s, struct fleet_task *t, float *room)
+next_residual(const struct fleet_setup *s, struct fleet_task *t, float *room)
 {
 	const float *before = s->memories[t->device].residual;
 	size_t n = (size_t)t->vectors.params.elements;
@@ -71,7 +71,7 @@ next_residual(const struct fleet_shop *s, struct fleet_task *t, float *room)
 
 /* Its own variate, as the coordinator counts it. */
 static enum err
-next_own(const struct fleet_shop *s, struct fleet_task *t, float *room)
+next_own(const struct fleet_setup *s, struct fleet_task *t, float *room)
 {
 	const float *before = s->memories[t->device].own;
 	size_t n = (size_t)t->vectors.params.elements;
@@ -89,7 +89,7 @@ next_own(const struct fleet_shop *s, struct fleet_task *t, float *room)
 }
 
 static enum err
-keep(const struct fleet_shop *s, struct fleet_task *t, bool feedback)
+keep(const struct fleet_setup *s, struct fleet_task *t, bool feedback)
 {
 	size_t n = (size_t)t->vectors.params.elements;
 	enum err e = ERR_OK;
@@ -130,7 +130,7 @@ encode(struct fleet_task *t, const float *residual)
 }
 
 static void
-describe(const struct fleet_shop *s, struct fleet_task *t, const struct codec *codec)
+describe(const struct fleet_setup *s, struct fleet_task *t, const struct codec *codec)
 {
 	const uint8_t *id = s->fleet->devices[t->device].id;
 
@@ -143,7 +143,7 @@ describe(const struct fleet_shop *s, struct fleet_task *t, const struct codec *c
 }
 
 static enum err
-make_payload(const struct fleet_shop *s, struct fleet_task *t)
+make_payload(const struct fleet_setup *s, struct fleet_task *t)
 {
 	const struct codec *codec = codec_find_name(s->job->recipe.codec);
 	bool feedback = recipe_upload_feedback(&s->job->recipe.upload, codec);
@@ -164,7 +164,7 @@ make_payload(const struct fleet_shop *s, struct fleet_task *t)
 }
 
 void
-fleet_task_encode(const struct fleet_shop *s, struct fleet_task *t)
+fleet_task_encode(const struct fleet_setup *s, struct fleet_task *t)
 {
 	if (t->e || t->outcome != FLEET_DONE || t->kind != TASK_TRAIN)
 		return;

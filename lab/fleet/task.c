@@ -57,7 +57,7 @@ replace(void *to, void *from)
 
 /* What its program keeps lies there, as in a home of the device's own. */
 static bool
-kept_home(char out[PATH_MAX], const struct fleet_shop *s, const struct fleet_task *t)
+kept_home(char out[PATH_MAX], const struct fleet_setup *s, const struct fleet_task *t)
 {
 	int n =
 	    snprintf(out, PATH_MAX, "%s/state%zu", fleet_slots_scratch(s->slots), t->device + 1);
@@ -66,7 +66,7 @@ kept_home(char out[PATH_MAX], const struct fleet_shop *s, const struct fleet_tas
 }
 
 void
-fleet_task_accepted(const struct fleet_shop *s, struct fleet_task *t)
+fleet_task_accepted(const struct fleet_setup *s, struct fleet_task *t)
 {
 	char home[PATH_MAX];
 
@@ -77,7 +77,7 @@ fleet_task_accepted(const struct fleet_shop *s, struct fleet_task *t)
 }
 
 void
-fleet_task_committed(const struct fleet_shop *s, struct fleet_task *t)
+fleet_task_committed(const struct fleet_setup *s, struct fleet_task *t)
 {
 	replace(&s->memories[t->device].own, &t->after.own);
 }
@@ -147,7 +147,7 @@ copy_local(const struct tensor_table *table, uint8_t *weights, uint8_t *packed, 
 
 /* As a device finds them at the start of a round: the coordinator's variate, and its own. */
 static enum err
-load_variates(const struct fleet_shop *s, const struct fleet_task *t, struct work *w)
+load_variates(const struct fleet_setup *s, const struct fleet_task *t, struct work *w)
 {
 	if (!work_variates(w) || t->kind == TASK_EVALUATE)
 		return ERR_OK;
@@ -158,7 +158,7 @@ load_variates(const struct fleet_shop *s, const struct fleet_task *t, struct wor
 
 /* A program reads the task as the coordinator would have sent it, and the model's file. */
 static enum err
-write_message(const struct fleet_shop *s, struct fleet_task *t, struct work *w, struct why *why)
+write_message(const struct fleet_setup *s, struct fleet_task *t, struct work *w, struct why *why)
 {
 	struct task *task = &w->task;
 	uint8_t digest[HASH_LEN];
@@ -180,7 +180,7 @@ write_message(const struct fleet_shop *s, struct fleet_task *t, struct work *w, 
 }
 
 static enum err
-copy_base(const struct fleet_shop *s, const struct fleet_task *t, struct work *w)
+copy_base(const struct fleet_setup *s, const struct fleet_task *t, struct work *w)
 {
 	w->weights = malloc((size_t)s->table->bytes);
 	enum err e = w->weights ? tensor_table_copy(&w->table, s->table) : ERR_NOMEM;
@@ -190,7 +190,7 @@ copy_base(const struct fleet_shop *s, const struct fleet_task *t, struct work *w
 }
 
 static enum err
-make_work(const struct fleet_shop *s, struct fleet_task *t, struct work *w)
+make_work(const struct fleet_setup *s, struct fleet_task *t, struct work *w)
 {
 	struct task *task = &w->task;
 	const struct fleet_memory *m = &s->memories[t->device];
@@ -225,7 +225,7 @@ end_work(struct work *w)
 }
 
 static void
-note_report(const struct fleet_shop *s, struct fleet_task *t, const struct report *r)
+note_report(const struct fleet_setup *s, struct fleet_task *t, const struct report *r)
 {
 	const struct monitor_spec *m = &s->job->monitor;
 
@@ -241,7 +241,7 @@ note_report(const struct fleet_shop *s, struct fleet_task *t, const struct repor
 }
 
 static void
-note(const struct fleet_shop *s, struct fleet_task *t, const struct trainer_out *out)
+note(const struct fleet_setup *s, struct fleet_task *t, const struct trainer_out *out)
 {
 	t->examples = out->finish.examples;
 	t->steps_done = out->finish.steps;
@@ -278,7 +278,7 @@ fail(struct fleet_task *t, const struct trainer_out *out, enum err e)
 
 /* The device's last task is over, whatever became of it. */
 static void
-begin_keeping(const struct fleet_shop *s, const struct fleet_task *t, char home[PATH_MAX])
+begin_keeping(const struct fleet_setup *s, const struct fleet_task *t, char home[PATH_MAX])
 {
 	struct fleet_memory *m = &s->memories[t->device];
 
@@ -289,7 +289,7 @@ begin_keeping(const struct fleet_shop *s, const struct fleet_task *t, char home[
 
 /* A builtin trainer's settings hold no limits of an owner. */
 static enum err
-run(const struct fleet_shop *s, struct fleet_task *t, struct work *w)
+run(const struct fleet_setup *s, struct fleet_task *t, struct work *w)
 {
 	const struct trainer *trainer = trainer_find(s->settings, &s->job->recipe);
 	struct fleet_slot *slot = fleet_slots_take(s->slots);
@@ -340,7 +340,7 @@ run(const struct fleet_shop *s, struct fleet_task *t, struct work *w)
 }
 
 static enum err
-take_local(const struct fleet_shop *s, struct fleet_task *t, const struct work *w)
+take_local(const struct fleet_setup *s, struct fleet_task *t, const struct work *w)
 {
 	uint64_t n = local_bytes(s->table);
 
@@ -368,7 +368,7 @@ take_change(struct fleet_task *t, const struct work *w, size_t n)
 
 /* One that is not finite is none: the device gives the task back. */
 static enum err
-take_delta(const struct fleet_shop *s, struct fleet_task *t, const struct work *w)
+take_delta(const struct fleet_setup *s, struct fleet_task *t, const struct work *w)
 {
 	size_t n = (size_t)s->table->elements;
 	struct work_delta source;
@@ -395,7 +395,7 @@ take_delta(const struct fleet_shop *s, struct fleet_task *t, const struct work *
 }
 
 void
-fleet_task_train(const struct fleet_shop *s, struct fleet_task *t)
+fleet_task_train(const struct fleet_setup *s, struct fleet_task *t)
 {
 	struct work w;
 
@@ -411,7 +411,7 @@ fleet_task_train(const struct fleet_shop *s, struct fleet_task *t)
 /* --- the hostile */
 
 enum err
-fleet_task_attack(const struct fleet_shop *s, struct fleet_task *const *tasks, size_t count)
+fleet_task_attack(const struct fleet_setup *s, struct fleet_task *const *tasks, size_t count)
 {
 	struct fleet_attack_delta *deltas = calloc(count + 1, sizeof(*deltas));
 	size_t n = 0;

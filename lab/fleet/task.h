@@ -27,7 +27,7 @@ struct fleet_memory {
 };
 
 /* What all devices of a simulation have in common. The pointers are the caller's. */
-struct fleet_shop {
+struct fleet_setup {
 	const struct fleet *fleet;
 	const struct job_spec *job;
 	char job_hex[33];
@@ -99,16 +99,16 @@ struct fleet_amount fleet_task_amount(
     const struct local_spec *local, uint64_t examples, double speed);
 
 /* Fills delta, examples and figures. */
-void fleet_task_train(const struct fleet_shop *s, struct fleet_task *t);
+void fleet_task_train(const struct fleet_setup *s, struct fleet_task *t);
 /* Changes the deltas of hostile devices among the tasks of one round, all of which are trained. ERR_NOMEM. */
 ERR_MUST_USE enum err fleet_task_attack(
-    const struct fleet_shop *s, struct fleet_task *const *tasks, size_t count);
+    const struct fleet_setup *s, struct fleet_task *const *tasks, size_t count);
 /* Makes the payload, and t->after. */
-void fleet_task_encode(const struct fleet_shop *s, struct fleet_task *t);
+void fleet_task_encode(const struct fleet_setup *s, struct fleet_task *t);
 /* The delta was accepted: the device keeps t->after, so that what encoding lost goes into its next delta. */
-void fleet_task_accepted(const struct fleet_shop *s, struct fleet_task *t);
+void fleet_task_accepted(const struct fleet_setup *s, struct fleet_task *t);
 /* The delta's round made a model: the device keeps its new control variate. */
-void fleet_task_committed(const struct fleet_shop *s, struct fleet_task *t);
+void fleet_task_committed(const struct fleet_setup *s, struct fleet_task *t);
 /* Frees what was found. */
 void fleet_task_deinit(struct fleet_task *t);
 

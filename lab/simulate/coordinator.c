@@ -140,7 +140,7 @@ simulate_model_keep(struct simulate_coordinator *c, struct simulate_model *m)
 
 	for (size_t i = 0; i < c->kept_count; i++) {
 		struct simulate_model *k = c->kept[i];
-		if (k == c->base || k == m || schedule_state_holds_model(&c->schedule, k->base.id))
+		if (k == c->base || k == m || rate_control_holds_model(&c->schedule, k->base.id))
 			c->kept[n++] = k;
 		else
 			simulate_model_drop(k);
@@ -369,9 +369,8 @@ simulate_coordinator_init(
 {
 	uint8_t digest[HASH_LEN];
 
-	*c = (struct simulate_coordinator){.setup = *setup,
-	    .schedule = schedule_state_start(),
-	    .quorum = setup->job->round.quorum};
+	*c = (struct simulate_coordinator){
+	    .setup = *setup, .schedule = rate_control_start(), .quorum = setup->job->round.quorum};
 	hash_sha256(digest, setup->text, setup->len);
 	memcpy(c->job, digest, sizeof(c->job));
 	hex_encode(c->job_hex, digest, 16);

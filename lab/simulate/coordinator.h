@@ -3,7 +3,7 @@
 #include "buf.h"
 #include "dataset.h"
 #include "metric.h"
-#include "schedule_state.h"
+#include "rate_control.h"
 #include "task.h"
 
 /*
@@ -57,7 +57,7 @@ struct simulate_coordinator {
 	bool refitted;
 	uint64_t state_floats;
 	struct dataset test, triggered;
-	struct schedule_state schedule;
+	struct rate_control schedule;
 	/* The quorum of the open round: the document's; in a replay the recorded one. */
 	uint32_t quorum;
 	struct simulate_model *base; /* of the open round */
@@ -91,7 +91,7 @@ struct simulate_round {
 	/* For a buffered job that devices evaluate: the round whose base the figures measure; 0: this round's. */
 	uint64_t measured;
 	uint8_t measured_base[32]; /* that base, if measured is not 0 */
-	struct schedule_turn turn;
+	struct rate_control_turn turn;
 };
 
 /* Folds the reports, in the order of device and task round, into a new model on top of the base, measures the model if the job says so, and

@@ -141,7 +141,7 @@ turn(struct simulate_coordinator *c, struct simulate_round *out, struct simulate
 	    .measured = out->measured,
 	    .measured_base = out->measured_base};
 
-	schedule_state_step(&c->schedule, c->setup.job, &r, &out->turn);
+	rate_control_step(&c->schedule, c->setup.job, &r, &out->turn);
 	enum err e = simulate_model_keep(c, m);
 	if (e)
 		return e;

@@ -54,7 +54,7 @@ serve_held(struct simulate_play *p, struct why *why)
 		const size_t device = p->held[i];
 		if (!simulate_crowd_holds(&p->crowd, device))
 			continue;
-		if (!e && fleet_is_there(p->shop.fleet, device, p->us) &&
+		if (!e && fleet_is_there(p->setup.fleet, device, p->us) &&
 		    (happens(p, device, ROSTER_ASK) & ROSTER_DO_HAND))
 			e = simulate_play_give(p, device, why);
 		else
@@ -72,7 +72,7 @@ wait_an_hour(struct simulate_play *p)
 	const struct simulate_event next = {
 	    .us = (p->us / FLEET_PERIOD_US + 1) * FLEET_PERIOD_US, .kind = SIMULATE_HOUR};
 
-	if (p->hour || !p->shop.fleet->comes_and_goes)
+	if (p->hour || !p->setup.fleet->comes_and_goes)
 		return ERR_OK;
 	p->hour = true;
 	return simulate_heap_add(&p->heap, &next);
@@ -125,7 +125,7 @@ accept(struct simulate_play *p, struct simulate_task *t)
 	if (!p->evaluating)
 		p->line.bytes_up +=
 		    manifest_body_bytes(p->o->setup.train ? t->work.len : p->payload);
-	fleet_task_accepted(&p->shop, &t->work);
+	fleet_task_accepted(&p->setup, &t->work);
 	enum err e = simulate_crowd_time(
 	    &p->crowd, t->work.device, t->work.steps, (double)t->paced_us / 1e6);
 	(void)simulate_crowd_step(&p->crowd, t->work.device, &settled, p->us);
@@ -278,7 +278,7 @@ happen(struct simulate_play *p, struct why *why)
 static struct why
 lack(const struct simulate_play *p)
 {
-	const struct fleet *f = p->shop.fleet;
+	const struct fleet *f = p->setup.fleet;
 	struct why why = p->out->first;
 	char gone[96] = "", refused[96] = "";
 	size_t away = 0;
@@ -352,14 +352,14 @@ admits(const struct simulate_play *p, size_t device, bool *out, struct why *why)
 {
 	const struct select_spec *s = &p->job->select;
 	uint64_t least = recipe_min_examples(&p->job->recipe, p->evaluating), examples = 0;
-	double place = choice_percent(p->coordinator.job, p->shop.fleet->devices[device].id);
+	double place = choice_percent(p->coordinator.job, p->setup.fleet->devices[device].id);
 	enum err e = ERR_OK;
 
 	const bool evaluates = p->job->evaluators.device_count > 0 &&
-	    names_device(&p->job->evaluators, p->shop.fleet, device);
+	    names_device(&p->job->evaluators, p->setup.fleet, device);
 
 	*out = place >= s->percent[0] && place < s->percent[1] && !evaluates &&
-	    names_device(s, p->shop.fleet, device);
+	    names_device(s, p->setup.fleet, device);
 	if (*out && least > 1) {
 		e = simulate_play_examples(p, device, &examples, why);
 		*out = examples >= least;
@@ -380,10 +380,10 @@ fill_crowd(struct simulate_play *p, struct why *why)
 	    .points = p->points,
 	    .staleness = &p->job->aggregate.staleness};
 	enum err e = simulate_crowd_init(
-	    &p->crowd, p->shop.fleet, &roster, p->job->recipe.local.unit == LOCAL_SIZED);
+	    &p->crowd, p->setup.fleet, &roster, p->job->recipe.local.unit == LOCAL_SIZED);
 	bool in = false;
 
-	for (size_t i = 0; !e && i < p->shop.fleet->count; i++) {
+	for (size_t i = 0; !e && i < p->setup.fleet->count; i++) {
 		e = admits(p, i, &in, why);
 		if (!e && in)
 			simulate_crowd_wait(&p->crowd, i);
@@ -403,22 +403,22 @@ check_crowd(const struct simulate_play *p, struct why *why)
 }
 
 static enum err
-open_shop(struct simulate_play *p, struct why *why)
+open_setup(struct simulate_play *p, struct why *why)
 {
 	const struct simulate_setup *s = &p->o->setup;
 	const struct fleet_deal_options deal = {
 	    p->o->data, &p->job->recipe, p->job->seed, p->o->fleet};
 
-	p->shop.job = p->job;
-	p->shop.settings = s->settings;
-	p->shop.stop = p->o->stop;
-	p->shop.context = p->o->context;
-	p->shop.table = &p->coordinator.table;
-	memcpy(p->shop.job_hex, p->coordinator.job_hex, sizeof(p->shop.job_hex));
-	p->shop.memories = fleet_memories_new(p->o->fleet->count);
-	if (!p->shop.memories)
+	p->setup.job = p->job;
+	p->setup.settings = s->settings;
+	p->setup.stop = p->o->stop;
+	p->setup.context = p->o->context;
+	p->setup.table = &p->coordinator.table;
+	memcpy(p->setup.job_hex, p->coordinator.job_hex, sizeof(p->setup.job_hex));
+	p->setup.memories = fleet_memories_new(p->o->fleet->count);
+	if (!p->setup.memories)
 		return ERR_NOMEM;
-	return p->o->data ? fleet_deal_open(&p->shop.deal, &deal, why) : ERR_OK;
+	return p->o->data ? fleet_deal_open(&p->setup.deal, &deal, why) : ERR_OK;
 }
 
 static void
@@ -440,16 +440,16 @@ simulate_play_open(struct simulate_play *p, struct why *why)
 	const struct trainer *trainer = trainer_find(setup.settings, &p->job->recipe);
 	bool programs = setup.train && trainer && trainer->run == trainer_external_run;
 	unsigned slots = programs ? p->o->jobs : setup.threads;
-	enum err e = fleet_slots_new(&p->shop.slots, setup.settings, slots, programs, why);
+	enum err e = fleet_slots_new(&p->setup.slots, setup.settings, slots, programs, why);
 
 	if (e)
 		return e;
-	p->shop.fleet = p->o->fleet;
-	p->shop.programs = programs;
-	setup.scratch = fleet_slots_scratch(p->shop.slots);
+	p->setup.fleet = p->o->fleet;
+	p->setup.programs = programs;
+	setup.scratch = fleet_slots_scratch(p->setup.slots);
 	e = simulate_coordinator_init(&p->coordinator, &setup, why);
 	if (!e)
-		e = open_shop(p, why);
+		e = open_setup(p, why);
 	if (e)
 		return e;
 	note_sizes(p);
@@ -493,10 +493,10 @@ simulate_play_close(struct simulate_play *p)
 	free(p->held);
 	simulate_heap_deinit(&p->heap);
 	simulate_crowd_deinit(&p->crowd);
-	fleet_memories_free(p->shop.memories, p->o->fleet->count);
-	fleet_deal_close(p->shop.deal);
+	fleet_memories_free(p->setup.memories, p->o->fleet->count);
+	fleet_deal_close(p->setup.deal);
 	simulate_coordinator_deinit(&p->coordinator);
-	fleet_slots_free(p->shop.slots);
+	fleet_slots_free(p->setup.slots);
 }
 
 enum err

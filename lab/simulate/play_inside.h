@@ -22,7 +22,7 @@ struct simulate_task {
 struct simulate_play {
 	const struct simulate_options *o;
 	const struct job_spec *job;
-	struct fleet_shop shop;
+	struct fleet_setup setup;
 	struct simulate_coordinator coordinator;
 	struct simulate_crowd crowd;
 	struct simulate_heap heap;

@@ -150,7 +150,7 @@ settle_reports(struct simulate_play *p, bool failed)
 		} else if (!p->evaluating) {
 			simulate_play_stale(p->out, &p->line, p->number - w->round);
 			p->crowd.people[w->device].folded++;
-			fleet_task_committed(&p->shop, w);
+			fleet_task_committed(&p->setup, w);
 		}
 		simulate_play_drop(p, t);
 	}

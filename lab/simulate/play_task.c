@@ -14,9 +14,9 @@
 enum err
 simulate_play_examples(const struct simulate_play *p, size_t device, uint64_t *out, struct why *why)
 {
-	if (p->shop.deal)
-		return fleet_deal_count(p->shop.deal, device, out, why);
-	*out = fleet_profile_of(p->shop.fleet, device)->examples;
+	if (p->setup.deal)
+		return fleet_deal_count(p->setup.deal, device, out, why);
+	*out = fleet_profile_of(p->setup.fleet, device)->examples;
 	/* Who need not say has what a step takes. */
 	if (*out == 0)
 		*out = p->job->recipe.local.batch;
@@ -56,7 +56,7 @@ static enum err
 work_of(struct simulate_play *p, struct simulate_task *t, struct fleet_work *w, struct why *why)
 {
 	uint64_t examples = 0;
-	double speed = fleet_speed(p->shop.fleet, t->work.device);
+	double speed = fleet_speed(p->setup.fleet, t->work.device);
 	enum err e = simulate_play_examples(p, t->work.device, &examples, why);
 
 	if (e)
@@ -84,16 +84,16 @@ static struct simulate_event
 foresee(struct simulate_play *p, struct simulate_task *t, const struct fleet_work *w)
 {
 	size_t device = t->work.device;
-	const struct fleet_times times = fleet_times(p->shop.fleet, device, w);
+	const struct fleet_times times = fleet_times(p->setup.fleet, device, w);
 	double share;
 
-	t->fails = fleet_fails(p->shop.fleet, device, p->crowd.people[device].tasks++, &share);
+	t->fails = fleet_fails(p->setup.fleet, device, p->crowd.people[device].tasks++, &share);
 	t->worked_us = times.fetch_us +
 	    (t->fails ? (uint64_t)(share * (double)times.train_us)
 		      : times.train_us + times.send_us);
 	t->paced_us = times.fetch_us + times.train_us;
 	t->given_us = p->us;
-	t->arrives_us = fleet_back(p->shop.fleet, device, p->us + t->worked_us);
+	t->arrives_us = fleet_back(p->setup.fleet, device, p->us + t->worked_us);
 	return (struct simulate_event){.us = t->arrives_us,
 	    .kind = t->fails ? SIMULATE_GIVES_UP : SIMULATE_DELIVERS,
 	    .device = device,
@@ -183,7 +183,7 @@ train_one(void *arg, unsigned i)
 {
 	struct batch *b = arg;
 
-	fleet_task_train(&b->p->shop, b->items[i]);
+	fleet_task_train(&b->p->setup, b->items[i]);
 }
 
 static void
@@ -191,7 +191,7 @@ encode_one(void *arg, unsigned i)
 {
 	struct batch *b = arg;
 
-	fleet_task_encode(&b->p->shop, b->items[i]);
+	fleet_task_encode(&b->p->setup, b->items[i]);
 }
 
 static int
@@ -243,7 +243,7 @@ attack(struct simulate_play *p, uint64_t round)
 		if (p->tasks[i]->work.round == round && p->tasks[i]->work.delta)
 			all[n++] = &p->tasks[i]->work;
 	qsort(all, n, sizeof(void *), compare_devices);
-	enum err e = fleet_task_attack(&p->shop, all, n);
+	enum err e = fleet_task_attack(&p->setup, all, n);
 	free(all);
 	return e;
 }
@@ -262,7 +262,7 @@ first_error(const struct batch *b, struct why *why)
 static enum err
 compute(struct simulate_play *p, struct batch *b, uint64_t round, struct why *why)
 {
-	unsigned threads = p->shop.programs ? p->o->jobs : p->o->setup.threads;
+	unsigned threads = p->setup.programs ? p->o->jobs : p->o->setup.threads;
 
 	worker_parallel(threads, (unsigned)b->count, train_one, b);
 	enum err e = first_error(b, why);

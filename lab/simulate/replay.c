@@ -10,7 +10,7 @@
 #include "worker.h"
 
 struct replay {
-	struct simulate_play p; /* its shop and its coordinator */
+	struct simulate_play p; /* its setup and its coordinator */
 	const struct simulate_records *records;
 	struct simulate_model **models; /* that later rounds begin from */
 	size_t model_count, model_room;
@@ -76,7 +76,7 @@ train_one(void *arg, unsigned i)
 {
 	struct replay *r = arg;
 
-	fleet_task_train(&r->p.shop, r->list[i]);
+	fleet_task_train(&r->p.setup, r->list[i]);
 }
 
 static void
@@ -84,7 +84,7 @@ encode_one(void *arg, unsigned i)
 {
 	struct replay *r = arg;
 
-	fleet_task_encode(&r->p.shop, r->list[i]);
+	fleet_task_encode(&r->p.setup, r->list[i]);
 }
 
 static enum err
@@ -94,7 +94,7 @@ prepare_task(
 	const struct simulate_model *m = find_model(r, from->base);
 	char hex[65];
 
-	*t = (struct fleet_task){.device = fleet_find(r->p.shop.fleet, from->device),
+	*t = (struct fleet_task){.device = fleet_find(r->p.setup.fleet, from->device),
 	    .round = from->round,
 	    .kind = TASK_TRAIN};
 	hex_encode(hex, from->device, 32);
@@ -154,7 +154,7 @@ static enum err
 work(struct replay *r, const struct simulate_record *record, struct why *why)
 {
 	unsigned threads = r->p.o->setup.threads;
-	unsigned trainers = r->p.shop.programs ? r->p.o->jobs : threads;
+	unsigned trainers = r->p.setup.programs ? r->p.o->jobs : threads;
 	enum err e = ERR_OK;
 	size_t n;
 
@@ -163,14 +163,14 @@ work(struct replay *r, const struct simulate_record *record, struct why *why)
 	for (size_t pass = 0; !e && (n = next_pass(r, record, pass)) > 0; pass++) {
 		worker_parallel(trainers, (unsigned)n, train_one, r);
 		if (r->p.o->setup.hostile)
-			e = fleet_task_attack(&r->p.shop, r->list, n);
+			e = fleet_task_attack(&r->p.setup, r->list, n);
 		worker_parallel(threads, (unsigned)n, encode_one, r);
 		for (size_t i = 0; i < n; i++) {
 			size_t at = (size_t)(r->list[i] - r->tasks);
 			if (!e)
 				e = judge_task(r, r->list[i], &record->entries[at], why);
 			if (!e)
-				fleet_task_accepted(&r->p.shop, r->list[i]);
+				fleet_task_accepted(&r->p.setup, r->list[i]);
 			free(r->list[i]->delta);
 			r->list[i]->delta = NULL;
 		}
@@ -245,7 +245,7 @@ repeat(struct replay *r, size_t at, struct why *why)
 		tell(r, record, &line);
 	for (size_t i = 0; r->tasks && i < record->count; i++) {
 		if (!e && record->committed)
-			fleet_task_committed(&r->p.shop, &r->tasks[i]);
+			fleet_task_committed(&r->p.setup, &r->tasks[i]);
 		fleet_task_deinit(&r->tasks[i]);
 	}
 	free(r->tasks);

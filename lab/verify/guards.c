@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schedule_state.h"
+#include "rate_control.h"
 
 struct cmd_verify_guards {
 	struct job_spec spec;
-	struct schedule_state schedule;
+	struct rate_control schedule;
 };
 
 enum err
@@ -18,7 +18,7 @@ cmd_verify_guards_new(struct cmd_verify_guards **out, const char *document, size
 	*out = NULL;
 	if (!c)
 		return ERR_NOMEM;
-	c->schedule = schedule_state_start();
+	c->schedule = rate_control_start();
 	enum err e = job_parse(&c->spec, document, len, NULL);
 	if (!e) {
 		*out = c;
@@ -54,9 +54,9 @@ cmd_verify_guards_step(struct cmd_verify_guards *c, const struct cmd_verify_roun
 	    .measured_base = measured_base};
 	/* A record says as little of a bad round as of a good one. */
 	const enum guard_verdict said = guard_find(r->guard);
-	struct schedule_turn t;
+	struct rate_control_turn t;
 
-	schedule_state_step(&c->schedule, &c->spec, &now, &t);
+	rate_control_step(&c->schedule, &c->spec, &now, &t);
 	if (said != (t.verdict == GUARD_BAD ? GUARD_CALM : t.verdict))
 		return err_set(why, ERR_CORRUPT, "its guard says \"%s\", its rounds \"%s\"",
 		    r->guard, guard_word(t.verdict));

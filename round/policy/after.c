@@ -87,7 +87,7 @@ measure_last(struct after *out, const struct after_round *r)
 void
 after_decide(struct after *out, const struct job_spec *spec, const struct after_round *r)
 {
-	const struct schedule_turn *turn = r->turn;
+	const struct rate_control_turn *turn = r->turn;
 	bool target = reached_target(spec, r);
 	const char *last = limit_text(r);
 

@@ -1,6 +1,6 @@
 #ifndef AFTER_H
 #define AFTER_H
-#include "schedule_state.h"
+#include "rate_control.h"
 #include "states.h"
 
 /* What follows a round that has ended: does the next one begin, and does the job go on? */
@@ -30,7 +30,7 @@ struct after_round {
 	bool evaluated;
 	double loss, accuracy,
 	    own; /* of the model, own by the monitor's own metric; not finite: never a target that was reached */
-	const struct schedule_turn *turn;
+	const struct rate_control_turn *turn;
 };
 
 struct after {

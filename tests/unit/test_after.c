@@ -69,7 +69,7 @@ each_row(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		const struct schedule_turn turn = {
+		const struct rate_control_turn turn = {
 		    .verdict = rows[i].verdict, .back = rows[i].back, .reason = "guard"};
 		const struct after_round r = {.limit = reached(rows[i].round),
 		    .actions = rows[i].actions,
@@ -119,7 +119,7 @@ the_last_is_evaluated(void **state)
 	(void)state;
 	devices.recipe.evaluate_by = EVALUATE_DEVICES;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		const struct schedule_turn turn = {.back = cases[i].back};
+		const struct rate_control_turn turn = {.back = cases[i].back};
 		const struct after_round r = {.limit = reached(cases[i].round),
 		    .actions = cases[i].actions,
 		    .committed = cases[i].committed,
@@ -174,7 +174,7 @@ what_an_evaluation_ends_with(void **state)
 static void
 not_evaluated(void **state)
 {
-	const struct schedule_turn turn = {.verdict = GUARD_CALM};
+	const struct rate_control_turn turn = {.verdict = GUARD_CALM};
 	const struct after_round r = {.actions = NEXT, .loss = 0, .accuracy = 1, .turn = &turn};
 	struct after after;
 
@@ -233,7 +233,7 @@ limits_end_the_job(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		const struct schedule_turn turn = {.back = cases[i].back};
+		const struct rate_control_turn turn = {.back = cases[i].back};
 		const struct after_round r = {.limit = cases[i].limit,
 		    .actions = NEXT,
 		    .committed = cases[i].committed,
@@ -254,7 +254,7 @@ limits_end_the_job(void **state)
 static void
 no_end(void **state)
 {
-	const struct schedule_turn turn = {.verdict = GUARD_CALM};
+	const struct rate_control_turn turn = {.verdict = GUARD_CALM};
 	const struct stop_spec none = {.rounds = 0};
 	const struct after_round r = {
 	    .limit = after_reached(&none, &(struct after_progress){UINT64_MAX, UINT64_MAX, 1e300}),

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "schedule_state.h"
+#include "rate_control.h"
 
 /* When a metric has collapsed, row by row; what is held for going back; how a job's rounds go on. */
 
@@ -173,13 +173,13 @@ back_by_coordinator(void **state)
 	    .recipe.evaluate_by = EVALUATE_COORDINATOR};
 	struct guard_point m[4] = {point(0, 0), point(1, 0), point(2, 0), point(3, 0)};
 	const double accuracy[] = {.5, .875, .125};
-	struct schedule_state c = schedule_state_start();
-	struct schedule_turn t;
+	struct rate_control c = rate_control_start();
+	struct rate_control_turn t;
 
 	(void)state;
 	for (size_t n = 1; n <= 3; n++) {
 		struct schedule_round r = round_of(&m[n - 1], &m[n], accuracy[n - 1]);
-		schedule_state_step(&c, &spec, &r, &t);
+		rate_control_step(&c, &spec, &r, &t);
 		assert_int_equal(t.back, n == 3);
 		assert_true(t.factor == 1);
 	}
@@ -203,14 +203,14 @@ where_it_ends(void **state)
 	for (int stop = 0; stop < 2; stop++) {
 		struct job_spec spec = {.guard = ACCURACY(.25, 10, 1, GUARD_DO_PAUSE, 0),
 		    .recipe.evaluate_by = EVALUATE_COORDINATOR};
-		struct schedule_state c = schedule_state_start();
-		struct schedule_turn t;
+		struct rate_control c = rate_control_start();
+		struct rate_control_turn t;
 		if (stop)
 			spec.guard.action = GUARD_DO_STOP;
 		struct schedule_round r = round_of(&m[0], &m[1], .875);
-		schedule_state_step(&c, &spec, &r, &t);
+		rate_control_step(&c, &spec, &r, &t);
 		r = round_of(&m[1], &m[2], .125);
-		schedule_state_step(&c, &spec, &r, &t);
+		rate_control_step(&c, &spec, &r, &t);
 		assert_int_equal(t.verdict, stop ? GUARD_STOP : GUARD_PAUSE);
 		assert_int_equal(t.back, stop);
 		assert_memory_equal(t.base, m[stop ? 1 : 2].model, 32);
@@ -225,42 +225,42 @@ back_by_devices(void **state)
 	struct job_spec spec = {.guard = ACCURACY(.25, 10, 1, GUARD_DO_ROLLBACK, 3),
 	    .recipe.evaluate_by = EVALUATE_DEVICES};
 	struct guard_point m[5] = {point(0, 0), point(1, 0), point(2, 0), point(3, 0), point(4, 0)};
-	struct schedule_state c = schedule_state_start();
-	struct schedule_turn t;
+	struct rate_control c = rate_control_start();
+	struct rate_control_turn t;
 
 	(void)state;
 	struct schedule_round r = round_of(&m[0], &m[1], .5);
-	schedule_state_step(&c, &spec, &r, &t);
+	rate_control_step(&c, &spec, &r, &t);
 	r = round_of(&m[1], &m[2], .875);
-	schedule_state_step(&c, &spec, &r, &t);
+	rate_control_step(&c, &spec, &r, &t);
 	assert_int_equal(t.back, false);
 	r = round_of(&m[2], &m[3], .125);
-	schedule_state_step(&c, &spec, &r, &t);
+	rate_control_step(&c, &spec, &r, &t);
 	assert_int_equal(t.back, true);
 	assert_memory_equal(t.base, m[1].model, 32);
 	assert_memory_equal(t.state, m[1].state, 32);
 	assert_int_equal(c.metric_round, 2);
 	/* The initial model can be the good one, with no state at all. */
-	c = schedule_state_start();
+	c = rate_control_start();
 	r = round_of(&m[0], &m[1], .875);
-	schedule_state_step(&c, &spec, &r, &t);
+	rate_control_step(&c, &spec, &r, &t);
 	r = round_of(&m[1], &m[2], .125);
-	schedule_state_step(&c, &spec, &r, &t);
+	rate_control_step(&c, &spec, &r, &t);
 	assert_int_equal(t.back, true);
 	assert_memory_equal(t.base, m[0].model, 32);
 	for (size_t i = 0; i < 32; i++)
 		assert_int_equal(t.state[i], 0);
 	/* The next round measures it again; its model is that of round 0 still. */
 	r = round_of(&m[0], &m[4], .875);
-	schedule_state_step(&c, &spec, &r, &t);
+	rate_control_step(&c, &spec, &r, &t);
 	assert_int_equal(c.metric_round, 0);
 	assert_int_equal(c.guard.points[0].round, 0);
 }
 
 /* Round n of a buffered job whose devices have measured the base of round b. */
 static void
-step_buffer(struct schedule_state *c, const struct job_spec *spec, const struct guard_point *base,
-    const struct guard_point *made, uint64_t b, double accuracy, struct schedule_turn *t)
+step_buffer(struct rate_control *c, const struct job_spec *spec, const struct guard_point *base,
+    const struct guard_point *made, uint64_t b, double accuracy, struct rate_control_turn *t)
 {
 	static const uint8_t nobody_asks[32];
 	struct schedule_round r = round_of(base, made, accuracy);
@@ -268,7 +268,7 @@ step_buffer(struct schedule_state *c, const struct job_spec *spec, const struct 
 	r.measured = b;
 	r.measured_base = nobody_asks;
 	r.evaluated = b > 0;
-	schedule_state_step(c, spec, &r, t);
+	rate_control_step(c, spec, &r, t);
 }
 
 static const struct job_spec buffers = {.guard = ACCURACY(.25, 10, 1, GUARD_DO_ROLLBACK, 3),
@@ -281,8 +281,8 @@ static void
 back_by_buffers(void **state)
 {
 	struct guard_point m[8];
-	struct schedule_state c = schedule_state_start();
-	struct schedule_turn t;
+	struct rate_control c = rate_control_start();
+	struct rate_control_turn t;
 
 	(void)state;
 	for (uint64_t n = 0; n < 8; n++)
@@ -290,8 +290,8 @@ back_by_buffers(void **state)
 	step_buffer(&c, &buffers, &m[0], &m[1], 1, .5, &t);
 	step_buffer(&c, &buffers, &m[1], &m[2], 0, 0, &t);
 	step_buffer(&c, &buffers, &m[2], &m[3], 0, 0, &t);
-	assert_true(schedule_state_holds(&c, m[1].state) && schedule_state_holds(&c, m[2].state));
-	assert_true(schedule_state_holds_model(&c, m[2].model));
+	assert_true(rate_control_holds(&c, m[1].state) && rate_control_holds(&c, m[2].state));
+	assert_true(rate_control_holds_model(&c, m[2].model));
 	step_buffer(&c, &buffers, &m[3], &m[4], 2, .875, &t);
 	assert_int_equal(c.metric_round, 1);
 	assert_int_equal(guard_best(&c.guard)->round, 1);
@@ -302,7 +302,7 @@ back_by_buffers(void **state)
 	assert_int_equal(t.round, 1);
 	assert_memory_equal(t.base, m[1].model, 32);
 	assert_memory_equal(t.state, m[1].state, 32);
-	assert_false(schedule_state_holds(&c, m[3].state) || schedule_state_holds(&c, m[4].state));
+	assert_false(rate_control_holds(&c, m[3].state) || rate_control_holds(&c, m[4].state));
 	assert_int_equal(c.bases.count, 0);
 	/* Round 6 starts from it again, and is told of it in round 7: it was made by round 1. */
 	step_buffer(&c, &buffers, &m[1], &m[6], 0, 0, &t);
@@ -316,11 +316,11 @@ static void
 bases_that_are_held(void **state)
 {
 	struct job_spec spec = buffers;
-	struct schedule_turn t;
+	struct rate_control_turn t;
 
 	(void)state;
 	for (uint32_t oldest = 3; oldest <= 100; oldest += 97) {
-		struct schedule_state c = schedule_state_start();
+		struct rate_control c = rate_control_start();
 		const uint32_t most = oldest < LATE_BASES_MAX ? oldest : LATE_BASES_MAX;
 		spec.round.max_staleness = oldest;
 		for (uint64_t n = 1; n <= 60; n++) {
@@ -338,7 +338,7 @@ bases_that_are_held(void **state)
 		assert_int_equal(c.bases.count, 2);
 	}
 	/* A job that cannot go back holds none. */
-	struct schedule_state c = schedule_state_start();
+	struct rate_control c = rate_control_start();
 	struct guard_point base = point(0, 0), made = point(1, 0);
 	spec.guard.action = GUARD_DO_PAUSE;
 	step_buffer(&c, &spec, &base, &made, 0, 0, &t);
@@ -368,23 +368,23 @@ no_numbers(void **state)
 	    .aggregate.scale = {.by = SCALE_LINEAR, .reports = 2},
 	    .recipe.evaluate_by = EVALUATE_DEVICES};
 	struct guard_point m[3] = {point(0, 0), point(1, 0), point(2, 0)};
-	struct schedule_state c = schedule_state_start();
-	struct schedule_turn t;
+	struct rate_control c = rate_control_start();
+	struct rate_control_turn t;
 
 	(void)state;
 	struct schedule_round r = round_of(&m[0], &m[1], .5);
 	r.reports = 3;
-	schedule_state_step(&c, &spec, &r, &t);
+	rate_control_step(&c, &spec, &r, &t);
 	assert_true(t.factor == 1.5);
 	r = round_of(&m[1], &m[1], 0);
 	r.reports = 0;
 	r.failed = true;
 	r.loss = 1;
-	struct schedule_state with_loss = c;
-	schedule_state_step(&with_loss, &spec, &r, &t);
+	struct rate_control with_loss = c;
+	rate_control_step(&with_loss, &spec, &r, &t);
 	assert_int_equal(t.verdict, GUARD_CALM);
 	r.loss = NAN;
-	schedule_state_step(&c, &spec, &r, &t);
+	rate_control_step(&c, &spec, &r, &t);
 	assert_int_equal(t.verdict, GUARD_ROLLBACK);
 	assert_memory_equal(t.base, m[0].model, 32);
 	assert_true(t.factor == 1.5);
@@ -397,14 +397,14 @@ neutral(void **state)
 {
 	struct job_spec spec = {.recipe.evaluate_by = EVALUATE_COORDINATOR};
 	struct guard_point m[2] = {point(0, 0), point(1, 0)};
-	struct schedule_state c = schedule_state_start();
-	struct schedule_turn t;
+	struct rate_control c = rate_control_start();
+	struct rate_control_turn t;
 
 	(void)state;
-	assert_false(schedule_state_matters(&spec));
+	assert_false(rate_control_matters(&spec));
 	for (int i = 0; i < 50; i++) {
 		struct schedule_round r = round_of(&m[0], &m[1], i % 2 ? .875 : .0625);
-		schedule_state_step(&c, &spec, &r, &t);
+		rate_control_step(&c, &spec, &r, &t);
 		assert_false(t.back);
 		assert_int_equal(t.verdict, GUARD_CALM);
 		assert_memory_equal(t.base, m[1].model, 32);

@@ -19,7 +19,7 @@
 #include "glyphs.h"
 #include "nets.h"
 #include "prng.h"
-#include "schedule_state.h"
+#include "rate_control.h"
 #include "train.h"
 
 #define N 9
@@ -81,14 +81,14 @@ struct result {
 static void
 fold_rounds(const struct job_spec *job, const struct tensor_table *table, struct result *out)
 {
-	struct schedule_state schedule = schedule_state_start();
-	struct schedule_turn turn;
+	struct rate_control schedule = rate_control_start();
+	struct rate_control_turn turn;
 	static const uint8_t id[32];
 
 	for (uint64_t round = 1; round <= ROUNDS; round++) {
 		const struct schedule_round ended = {
 		    .round = round, .reports = N, .base = id, .model = id, .state = id};
-		schedule_state_step(&schedule, job, &ended, &turn);
+		rate_control_step(&schedule, job, &ended, &turn);
 		struct fold_round f = {.job = job,
 		    .table = table,
 		    .number = round,
@@ -283,7 +283,7 @@ neutral_download(void **state)
 }
 
 static void
-same_turn(const struct schedule_turn *x, const struct schedule_turn *y)
+same_turn(const struct rate_control_turn *x, const struct rate_control_turn *y)
 {
 	assert_int_equal(x->verdict, y->verdict);
 	assert_true(!x->back && !y->back && x->round == y->round && x->factor == y->factor);
@@ -308,8 +308,8 @@ neutral_guard(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(guards) / sizeof(*guards); i++) {
 		struct job_spec with, without;
-		struct schedule_state a = schedule_state_start(), b = schedule_state_start();
-		struct schedule_turn x, y;
+		struct rate_control a = rate_control_start(), b = rate_control_start();
+		struct rate_control_turn x, y;
 		snprintf(text, sizeof(text), "%s},\"guard\":{%s", evaluated, guards[i]);
 		parse(&with, LOCAL_STEP, text);
 		parse(&without, LOCAL_STEP, evaluated);
@@ -323,8 +323,8 @@ neutral_guard(void **state)
 			    .evaluated = n % 5 != 0,
 			    .loss = 1.0 / n,
 			    .accuracy = 1 - 1.0 / n};
-			schedule_state_step(&a, &with, &ended, &x);
-			schedule_state_step(&b, &without, &ended, &y);
+			rate_control_step(&a, &with, &ended, &x);
+			rate_control_step(&b, &without, &ended, &y);
 			same_turn(&x, &y);
 			assert_memory_equal(x.base, model, 32);
 		}

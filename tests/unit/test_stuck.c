@@ -77,12 +77,12 @@ what_devices_were_told(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		struct stuck_facts f = facts();
 		char text[64];
-		f.standing.waiting[rows[i].told] = 1;
-		f.standing.ready = 1;
+		f.status.waiting[rows[i].told] = 1;
+		f.status.ready = 1;
 		snprintf(text, sizeof(text), "needs 2 reports, and 1 can come; 1 wait (%s 1)",
 		    wait_reason_name(rows[i].told));
 		judged(&f, rows[i].kind, text);
-		f.standing.ready = 2;
+		f.status.ready = 2;
 		judged(&f, STUCK_NONE, "");
 	}
 }
@@ -101,7 +101,7 @@ what_devices_did(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		struct stuck_facts f = facts();
-		f.standing.gave_up[rows[i].reason] = 2;
+		f.status.gave_up[rows[i].reason] = 2;
 		judged(&f, rows[i].kind, "2 gave up (");
 		/* They have tasks again. */
 		f.out = 2;
@@ -118,25 +118,25 @@ the_main_cause(void **state)
 	(void)state;
 	f.reach = (struct stuck_reach){.devices = 9, .heard = 9, .suspended = 2};
 	f.quorum = 8;
-	f.standing = (struct standing){.ready = 1};
-	f.standing.waiting[WAIT_NO_DATA] = 3;
-	f.standing.waiting[WAIT_HOURS] = 2;
-	f.standing.waiting[WAIT_HOT] = 2;
-	f.standing.gave_up[ABORT_TRAINER_FAILED] = 1;
+	f.status = (struct device_status){.ready = 1};
+	f.status.waiting[WAIT_NO_DATA] = 3;
+	f.status.waiting[WAIT_HOURS] = 2;
+	f.status.waiting[WAIT_HOT] = 2;
+	f.status.gave_up[ABORT_TRAINER_FAILED] = 1;
 	judged(&f, STUCK_OWNERS,
 	    "8 reports, and 1 can come; 7 wait (no-data 3, hot 2, hours 2); 1 gave up "
 	    "(trainer-failed 1); 2 are suspended");
 	f.evaluates = true;
-	f.standing.waiting[WAIT_NO_TRAINER] = 9;
+	f.status.waiting[WAIT_NO_TRAINER] = 9;
 	judged(&f, STUCK_NO_EVALUATION, "no-trainer 9");
 	/* Whom the job does not select is no cause. */
 	f = facts();
 	f.reach = (struct stuck_reach){.devices = 1, .heard = 1};
-	f.standing.ready = 1;
-	f.standing.waiting[WAIT_INELIGIBLE] = 5;
+	f.status.ready = 1;
+	f.status.waiting[WAIT_INELIGIBLE] = 5;
 	judged(&f, STUCK_TOO_FEW, "and 1 can come");
 	f.reach = (struct stuck_reach){.suspended = 3};
-	f.standing.ready = 0;
+	f.status.ready = 0;
 	judged(&f, STUCK_SUSPENDED, "3 are suspended");
 	f.reach.suspended = 0;
 	judged(&f, STUCK_NO_DEVICES, "no device that it selects has joined");
@@ -161,7 +161,7 @@ what_may_still_come(void **state)
 	assert_true(stuck_judge(&f, &s) >= 60000);
 	assert_int_equal(s.kind, STUCK_SILENT);
 	f.reach.heard = 2;
-	f.standing.waiting[WAIT_NO_DATA] = 2;
+	f.status.waiting[WAIT_NO_DATA] = 2;
 	assert_true(stuck_judge(&f, &s) <= 5000);
 	/* What has come counts. */
 	f.accepted = 2;
@@ -170,8 +170,8 @@ what_may_still_come(void **state)
 	judged(&f, STUCK_NONE, "");
 	/* A buffer takes several of one device. */
 	f = facts();
-	f.standing.ready = 1;
-	f.standing.waiting[WAIT_NO_DATA] = 1;
+	f.status.ready = 1;
+	f.status.waiting[WAIT_NO_DATA] = 1;
 	f.per_device = 2;
 	judged(&f, STUCK_NONE, "");
 	f.quorum = 3;
@@ -188,7 +188,7 @@ not_the_devices(void **state)
 	struct stuck_facts f = facts();
 
 	(void)state;
-	f.standing.ready = 2;
+	f.status.ready = 2;
 	f.evaluation = "no data set \"t\"";
 	judged(&f, STUCK_NO_EVALUATION, "no figures: no data set \"t\"");
 	f.fold_failures = 2;
@@ -219,7 +219,7 @@ three_times_for_one_reason(void **state)
 	struct stuck_facts f = facts();
 
 	(void)state;
-	f.standing.ready = 2;
+	f.status.ready = 2;
 	f.reopened = &r;
 	stuck_reopen(&r, 4, 0, slow);
 	stuck_reopen(&r, 4, 0, slow);
@@ -250,24 +250,24 @@ said_once(void **state)
 	unsigned said = 0;
 
 	(void)state;
-	f.standing.waiting[WAIT_NO_DATA] = 2;
+	f.status.waiting[WAIT_NO_DATA] = 2;
 	for (uint64_t t = 0; t < 60000; t += 1000) {
 		/* What it says of them follows. */
-		f.standing.waiting[WAIT_NO_DATA] = t < 30000 ? 2 : 1;
+		f.status.waiting[WAIT_NO_DATA] = t < 30000 ? 2 : 1;
 		said += stuck_watch_step(&w, &f, t);
 		assert_int_equal(w.said.kind, t < 3000 ? STUCK_NONE : STUCK_NO_DATA);
 	}
 	assert_int_equal(said, 1);
 	assert_non_null(strstr(w.said.reason, "no-data 1"));
-	f.standing.ready = 2;
+	f.status.ready = 2;
 	assert_true(stuck_watch_step(&w, &f, 60000));
 	assert_int_equal(w.said.kind, STUCK_NONE);
 	/* A moment is nothing. */
-	f.standing.ready = 0;
+	f.status.ready = 0;
 	assert_false(stuck_watch_step(&w, &f, 61000));
-	f.standing.ready = 2;
+	f.status.ready = 2;
 	assert_false(stuck_watch_step(&w, &f, 62000));
-	f.standing.ready = 0;
+	f.status.ready = 0;
 	assert_false(stuck_watch_step(&w, &f, 64500));
 }
 
@@ -280,7 +280,7 @@ trying_again_is_no_change(void **state)
 	unsigned said = 0;
 
 	(void)state;
-	f.standing.gave_up[ABORT_TRAINER_FAILED] = 2;
+	f.status.gave_up[ABORT_TRAINER_FAILED] = 2;
 	for (uint64_t t = 0; t < 300000; t += 1000) {
 		f.out = t / 20000 % 2 ? 2 : 0;
 		said += stuck_watch_step(&w, &f, t);

@@ -1,14 +1,14 @@
-#include "schedule_rows.h"
+#include "rate_control_rows.h"
 
 #include "err.h"
 #include "job.h"
+#include "rate_control.h"
 #include "row.h"
-#include "schedule_state.h"
 #include "store.h"
 
 void
-schedule_rows_step(struct schedule_state *c, const struct job_spec *spec,
-    const struct store_round *row, const uint8_t measured_base[32], struct schedule_turn *out)
+rate_control_rows_step(struct rate_control *c, const struct job_spec *spec,
+    const struct store_round *row, const uint8_t measured_base[32], struct rate_control_turn *out)
 {
 	const struct schedule_round r = {.round = row->round,
 	    .reports = row->reports,
@@ -23,20 +23,20 @@ schedule_rows_step(struct schedule_state *c, const struct job_spec *spec,
 	    .measured = row->measured,
 	    .measured_base = measured_base};
 
-	schedule_state_step(c, spec, &r, out);
+	rate_control_step(c, spec, &r, out);
 }
 
 struct replay {
 	struct store_db *db;
 	const struct job_spec *spec;
-	struct schedule_state *schedule;
+	struct rate_control *schedule;
 };
 
 static enum err
 replay_round(void *ctx, const struct store_round *row)
 {
 	struct replay *r = ctx;
-	struct schedule_turn turn;
+	struct rate_control_turn turn;
 	struct store_round of = *row;
 
 	if (row->state != OUTCOME_COMMITTED && row->state != OUTCOME_FAILED)
@@ -44,31 +44,31 @@ replay_round(void *ctx, const struct store_round *row)
 	enum err e =
 	    row->measured > 0 ? store_round_get(r->db, row->job, row->measured, &of) : ERR_OK;
 	if (!e)
-		schedule_rows_step(r->schedule, r->spec, row, of.base, &turn);
+		rate_control_rows_step(r->schedule, r->spec, row, of.base, &turn);
 	return e == ERR_NOTFOUND ? ERR_CORRUPT : e;
 }
 
 enum err
-schedule_rows_load(struct store_db *db, const struct job_spec *spec, const uint8_t job[16],
-    struct schedule_state *out)
+rate_control_rows_load(struct store_db *db, const struct job_spec *spec, const uint8_t job[16],
+    struct rate_control *out)
 {
 	struct replay r = {.db = db, .spec = spec, .schedule = out};
 
-	*out = schedule_state_start();
-	return schedule_state_matters(spec)
+	*out = rate_control_start();
+	return rate_control_matters(spec)
 	    ? store_round_each(db, job, 1, UINT64_MAX, replay_round, &r)
 	    : ERR_OK;
 }
 
 enum err
-schedule_rows_of(struct store_db *db, const struct store_job *row, struct schedule_state *out)
+rate_control_rows_of(struct store_db *db, const struct store_job *row, struct rate_control *out)
 {
 	struct job_spec spec;
 
-	*out = schedule_state_start();
+	*out = rate_control_start();
 	if (job_parse(&spec, row->document, row->document_len, NULL))
 		return ERR_OK;
-	enum err e = schedule_rows_load(db, &spec, row->id, out);
+	enum err e = rate_control_rows_load(db, &spec, row->id, out);
 	job_deinit(&spec);
 	return e;
 }

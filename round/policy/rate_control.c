@@ -1,4 +1,4 @@
-#include "schedule_state.h"
+#include "rate_control.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -6,20 +6,20 @@
 #include <string.h>
 
 bool
-schedule_state_matters(const struct job_spec *spec)
+rate_control_matters(const struct job_spec *spec)
 {
 	return spec->guard.on || spec->aggregate.scale.by != SCALE_NONE;
 }
 
-struct schedule_state
-schedule_state_start(void)
+struct rate_control
+rate_control_start(void)
 {
-	return (struct schedule_state){.scale = scale_start()};
+	return (struct rate_control){.scale = scale_start()};
 }
 
 static void
 explain(const struct job_spec *job, double value, const struct guard_point *best,
-    struct schedule_turn *t)
+    struct rate_control_turn *t)
 {
 	const struct guard_spec *spec = &job->guard;
 	static const char *const does[] = {[GUARD_CALM] = "",
@@ -60,7 +60,7 @@ keeps_bases(const struct job_spec *spec)
 
 /* What the round that has ended started from. */
 static void
-note_base(struct schedule_state *c, const struct schedule_round *r)
+note_base(struct rate_control *c, const struct schedule_round *r)
 {
 	struct late_base b = {.round = r->round, .maker = c->base_round};
 
@@ -71,8 +71,8 @@ note_base(struct schedule_state *c, const struct schedule_round *r)
 
 /* Those that no round will measure any more: they are older than what is measured, or their tasks are too old for the next round. */
 static void
-forget_bases(struct schedule_state *c, const struct job_spec *spec, const struct schedule_round *r,
-    const struct schedule_turn *turn)
+forget_bases(struct rate_control *c, const struct job_spec *spec, const struct schedule_round *r,
+    const struct rate_control_turn *turn)
 {
 	const uint64_t next = r->round + 1, oldest = spec->round.max_staleness;
 
@@ -85,8 +85,8 @@ forget_bases(struct schedule_state *c, const struct job_spec *spec, const struct
 
 /* The base that a buffer has measured. A guard that does not go back needs its name alone. False: it is not known any more. */
 static bool
-measured(const struct schedule_state *c, const struct job_spec *spec,
-    const struct schedule_round *r, struct guard_point *p)
+measured(const struct rate_control *c, const struct job_spec *spec, const struct schedule_round *r,
+    struct guard_point *p)
 {
 	const struct late_base *b = late_bases_find(&c->bases, r->measured);
 
@@ -101,7 +101,7 @@ measured(const struct schedule_state *c, const struct job_spec *spec,
 
 /* The coordinator and a program evaluate the new model, devices the base. False: nothing is known of it. */
 static bool
-judged(const struct schedule_state *c, const struct job_spec *spec, const struct schedule_round *r,
+judged(const struct rate_control *c, const struct job_spec *spec, const struct schedule_round *r,
     struct guard_point *p)
 {
 	bool own = spec->guard.metric == GUARD_OWN, base = by_base(spec);
@@ -121,15 +121,15 @@ judged(const struct schedule_state *c, const struct job_spec *spec, const struct
 }
 
 void
-schedule_state_step(struct schedule_state *c, const struct job_spec *spec,
-    const struct schedule_round *r, struct schedule_turn *out)
+rate_control_step(struct rate_control *c, const struct job_spec *spec,
+    const struct schedule_round *r, struct rate_control_turn *out)
 {
 	struct guard_point p;
 
 	if (keeps_bases(spec))
 		note_base(c, r);
 	bool known = judged(c, spec, r, &p);
-	*out = (struct schedule_turn){.round = r->failed ? c->base_round : r->round};
+	*out = (struct rate_control_turn){.round = r->failed ? c->base_round : r->round};
 	memcpy(out->base, r->model, 32);
 	memcpy(out->state, r->state, 32);
 	if (r->evaluated && r->measured > 0 && spec->recipe.evaluate_by == EVALUATE_DEVICES)
@@ -159,7 +159,7 @@ schedule_state_step(struct schedule_state *c, const struct job_spec *spec,
 }
 
 bool
-schedule_state_holds_model(const struct schedule_state *c, const uint8_t model[32])
+rate_control_holds_model(const struct rate_control *c, const uint8_t model[32])
 {
 	for (uint32_t i = 0; i < c->bases.count; i++)
 		if (memcmp(c->bases.items[i].model, model, 32) == 0)
@@ -168,7 +168,7 @@ schedule_state_holds_model(const struct schedule_state *c, const uint8_t model[3
 }
 
 bool
-schedule_state_holds(const struct schedule_state *c, const uint8_t state[32])
+rate_control_holds(const struct rate_control *c, const uint8_t state[32])
 {
 	for (uint32_t i = 0; i < c->bases.count; i++)
 		if (memcmp(c->bases.items[i].state, state, 32) == 0)
@@ -177,7 +177,7 @@ schedule_state_holds(const struct schedule_state *c, const uint8_t state[32])
 }
 
 uint8_t *
-schedule_state_held(struct schedule_state *c, uint32_t i)
+rate_control_held(struct rate_control *c, uint32_t i)
 {
 	if (i < c->guard.count)
 		return c->guard.points[i].state;

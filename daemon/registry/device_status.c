@@ -1,4 +1,4 @@
-#include "standing.h"
+#include "device_status.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ is_ready(enum wait_reason why)
 }
 
 static uint32_t *
-counter(struct standing *s, uint8_t code)
+counter(struct device_status *s, uint8_t code)
 {
 	if (code >= GAVE_UP)
 		return &s->gave_up[code - GAVE_UP];
@@ -38,7 +38,7 @@ counter(struct standing *s, uint8_t code)
 static void
 move(struct registry *r, struct device *d, uint32_t place, uint8_t code)
 {
-	struct standing *s = &r->places[place].counts;
+	struct device_status *s = &r->places[place].counts;
 	uint8_t old = d->told.by_place[place];
 
 	if (old != UNKNOWN)
@@ -55,7 +55,7 @@ grow_places(struct registry *r)
 {
 	uint32_t room = r->place_room ? r->place_room * 2 : 16;
 
-	if (r->place_room >= STANDING_PLACES)
+	if (r->place_room >= DEVICE_STATUS_PLACES)
 		return false;
 	struct registry_place *places = realloc(r->places, room * sizeof(*places));
 	if (!places)
@@ -67,9 +67,9 @@ grow_places(struct registry *r)
 }
 
 uint32_t
-standing_open(struct registry *r)
+device_status_open(struct registry *r)
 {
-	uint32_t place = STANDING_NO_PLACE;
+	uint32_t place = DEVICE_STATUS_NO_PLACE;
 
 	pthread_mutex_lock(&r->lock);
 	while (r->place_free < r->place_room && r->places[r->place_free].used)
@@ -83,9 +83,9 @@ standing_open(struct registry *r)
 }
 
 void
-standing_close(struct registry *r, uint32_t place)
+device_status_close(struct registry *r, uint32_t place)
 {
-	if (place == STANDING_NO_PLACE)
+	if (place == DEVICE_STATUS_NO_PLACE)
 		return;
 	pthread_mutex_lock(&r->lock);
 	for (size_t i = 0; i < r->count; i++)
@@ -98,12 +98,12 @@ standing_close(struct registry *r, uint32_t place)
 	pthread_mutex_unlock(&r->lock);
 }
 
-struct standing
-standing_get(struct registry *r, uint32_t place)
+struct device_status
+device_status_get(struct registry *r, uint32_t place)
 {
-	struct standing s = {.ready = 0};
+	struct device_status s = {.ready = 0};
 
-	if (place == STANDING_NO_PLACE)
+	if (place == DEVICE_STATUS_NO_PLACE)
 		return s;
 	pthread_mutex_lock(&r->lock);
 	s = r->places[place].counts;
@@ -114,7 +114,7 @@ standing_get(struct registry *r, uint32_t place)
 /* --- what devices are told */
 
 void
-standing_begin(struct registry *r, struct standing_ask *a)
+device_status_begin(struct registry *r, struct device_status_ask *a)
 {
 	a->count = 0;
 	pthread_mutex_lock(&r->lock);
@@ -123,9 +123,9 @@ standing_begin(struct registry *r, struct standing_ask *a)
 }
 
 void
-standing_say(struct standing_ask *a, uint32_t place, enum wait_reason why)
+device_status_say(struct device_status_ask *a, uint32_t place, enum wait_reason why)
 {
-	if (place == STANDING_NO_PLACE)
+	if (place == DEVICE_STATUS_NO_PLACE)
 		return;
 	for (; a->count <= place; a->count++)
 		a->said[a->count] = UNKNOWN;
@@ -171,8 +171,8 @@ active(const struct registry *r, const uint8_t id[32])
 }
 
 void
-standing_tell(
-    struct registry *r, const uint8_t device[32], const struct standing_ask *a, double seconds)
+device_status_tell(
+    struct registry *r, const uint8_t device[32], const struct device_status_ask *a, double seconds)
 {
 	uint64_t given = clock_ms() + (uint64_t)(seconds * 1000);
 
@@ -193,7 +193,7 @@ standing_tell(
 static void
 set(struct registry *r, const uint8_t device[32], uint32_t place, uint8_t code)
 {
-	if (place == STANDING_NO_PLACE)
+	if (place == DEVICE_STATUS_NO_PLACE)
 		return;
 	pthread_mutex_lock(&r->lock);
 	struct device *d = active(r, device);
@@ -203,14 +203,14 @@ set(struct registry *r, const uint8_t device[32], uint32_t place, uint8_t code)
 }
 
 void
-standing_gave_up(
+device_status_gave_up(
     struct registry *r, const uint8_t device[32], uint32_t place, enum abort_reason reason)
 {
 	set(r, device, place, (uint8_t)(GAVE_UP + reason));
 }
 
 void
-standing_reported(struct registry *r, const uint8_t device[32], uint32_t place)
+device_status_reported(struct registry *r, const uint8_t device[32], uint32_t place)
 {
 	set(r, device, place, code_of(WAIT_REPORTED));
 }
@@ -240,7 +240,7 @@ has_name(const message_name *names, size_t count, const char *name)
 }
 
 void
-standing_note_data(struct device *d, const struct offer *offer)
+device_status_note_data(struct device *d, const struct offer *offer)
 {
 	struct registry_told *t = &d->told;
 	void *data = t->data, *trainers = t->trainers;
@@ -272,8 +272,8 @@ standing_note_data(struct device *d, const struct offer *offer)
 
 /* Lock held. */
 static void
-look_up(
-    const struct registry_told *t, const struct standing_ask_for *what, struct standing_offer *out)
+look_up(const struct registry_told *t, const struct device_status_ask_for *what,
+    struct device_status_offer *out)
 {
 	out->memory_bytes = t->memory_bytes;
 	for (size_t i = 0; i < t->data_count && !out->has_data; i++)
@@ -292,12 +292,12 @@ look_up(
 }
 
 bool
-standing_heard(struct registry *r, const uint8_t device[32], const struct standing_ask_for *what,
-    struct standing_offer *out)
+device_status_heard(struct registry *r, const uint8_t device[32],
+    const struct device_status_ask_for *what, struct device_status_offer *out)
 {
 	uint64_t now = clock_ms();
 
-	*out = (struct standing_offer){.has_data = false};
+	*out = (struct device_status_offer){.has_data = false};
 	pthread_mutex_lock(&r->lock);
 	const struct device *d = active(r, device);
 	bool heard = d && d->told.until_ms >= now;
@@ -321,14 +321,14 @@ drop_places(struct registry *r, struct device *d)
 }
 
 void
-standing_drop(struct registry *r, struct device *d)
+device_status_drop(struct registry *r, struct device *d)
 {
 	drop_places(r, d);
 	d->told.until_ms = 0;
 }
 
 void
-standing_note_there(struct device *d)
+device_status_note_there(struct device *d)
 {
 	uint64_t least = clock_ms() + (uint64_t)REGISTRY_SILENT_SECONDS * 1000;
 
@@ -337,7 +337,7 @@ standing_note_there(struct device *d)
 }
 
 void
-standing_free(struct registry_told *t)
+device_status_free(struct registry_told *t)
 {
 	free(t->by_place);
 	free(t->data);
@@ -351,11 +351,11 @@ sweep_device(struct registry *r, struct device *d, uint64_t now)
 	if (d->told.silent_ms && d->told.silent_ms < now)
 		drop_places(r, d);
 	if (d->told.until_ms && d->told.until_ms < now)
-		standing_drop(r, d);
+		device_status_drop(r, d);
 }
 
 void
-standing_sweep(struct registry *r)
+device_status_sweep(struct registry *r)
 {
 	uint64_t now = clock_ms();
 	bool more = true;

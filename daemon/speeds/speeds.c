@@ -1,4 +1,4 @@
-#include "tempo.h"
+#include "speeds.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,24 +9,24 @@
 #include "store.h"
 
 void
-tempo_deinit(struct tempo *t)
+speeds_deinit(struct speeds *t)
 {
 	free(t->devices);
 	free(t->tasks);
 	throughput_fleet_deinit(&t->fleet);
-	*t = (struct tempo){.oldest = 0};
+	*t = (struct speeds){.oldest = 0};
 }
 
 /* --- devices */
 
 static size_t
-device_at(const struct tempo *t, const uint8_t id[32])
+device_at(const struct speeds *t, const uint8_t id[32])
 {
 	return bytes_place(t->devices, t->device_count, sizeof(*t->devices), id, 32);
 }
 
-static struct tempo_device *
-find_device(const struct tempo *t, const uint8_t id[32])
+static struct speeds_device *
+find_device(const struct speeds *t, const uint8_t id[32])
 {
 	size_t at = device_at(t, id);
 
@@ -35,29 +35,29 @@ find_device(const struct tempo *t, const uint8_t id[32])
 }
 
 /* The device's entry, found or made; NULL: no memory. */
-static struct tempo_device *
-device(struct tempo *t, const uint8_t id[32])
+static struct speeds_device *
+device(struct speeds *t, const uint8_t id[32])
 {
-	struct tempo_device *have = find_device(t, id);
+	struct speeds_device *have = find_device(t, id);
 	size_t at = device_at(t, id);
 
 	if (have)
 		return have;
-	struct tempo_device *all =
+	struct speeds_device *all =
 	    bytes_grow(t->devices, t->device_count, &t->device_room, sizeof(*all));
 	if (!all)
 		return NULL;
 	t->devices = all;
 	memmove(&all[at + 1], &all[at], (t->device_count++ - at) * sizeof(*all));
-	all[at] = (struct tempo_device){.speed = {.count = 0}};
+	all[at] = (struct speeds_device){.speed = {.count = 0}};
 	memcpy(all[at].id, id, 32);
 	return &all[at];
 }
 
 void
-tempo_note(struct tempo *t, const uint8_t id[32], uint64_t steps, double seconds)
+speeds_note(struct speeds *t, const uint8_t id[32], uint64_t steps, double seconds)
 {
-	struct tempo_device *d = device(t, id);
+	struct speeds_device *d = device(t, id);
 
 	enum err e = d ? throughput_fleet_note(&t->fleet, &d->speed, steps, seconds) : ERR_NOMEM;
 	(void)e;
@@ -67,7 +67,7 @@ tempo_note(struct tempo *t, const uint8_t id[32], uint64_t steps, double seconds
 
 /* Where the first of the device's tasks of this round or a later one is, or would be. */
 static size_t
-task_at(const struct tempo *t, const uint8_t id[32], uint64_t round)
+task_at(const struct speeds *t, const uint8_t id[32], uint64_t round)
 {
 	size_t at = bytes_place(t->tasks, t->task_count, sizeof(*t->tasks), id, 32);
 
@@ -80,8 +80,8 @@ task_at(const struct tempo *t, const uint8_t id[32], uint64_t round)
 	return at;
 }
 
-static struct tempo_task *
-find_task(const struct tempo *t, const uint8_t id[32], uint64_t round)
+static struct speeds_task *
+find_task(const struct speeds *t, const uint8_t id[32], uint64_t round)
 {
 	size_t at = task_at(t, id, round);
 	bool same = at < t->task_count && memcmp(t->tasks[at].device, id, 32) == 0 &&
@@ -90,18 +90,18 @@ find_task(const struct tempo *t, const uint8_t id[32], uint64_t round)
 	return same ? &t->tasks[at] : NULL;
 }
 
-const struct tempo_task *
-tempo_find(const struct tempo *t, const uint8_t id[32], uint64_t round)
+const struct speeds_task *
+speeds_find(const struct speeds *t, const uint8_t id[32], uint64_t round)
 {
 	return find_task(t, id, round);
 }
 
-static struct tempo_task *
-put_task(struct tempo *t, const struct tempo_task *task)
+static struct speeds_task *
+put_task(struct speeds *t, const struct speeds_task *task)
 {
 	size_t at = task_at(t, task->device, task->round);
 
-	struct tempo_task *all = bytes_grow(t->tasks, t->task_count, &t->task_room, sizeof(*all));
+	struct speeds_task *all = bytes_grow(t->tasks, t->task_count, &t->task_room, sizeof(*all));
 	if (!all)
 		return NULL;
 	t->tasks = all;
@@ -111,7 +111,7 @@ put_task(struct tempo *t, const struct tempo_task *task)
 }
 
 static void
-drop_old(struct tempo *t, uint64_t oldest)
+drop_old(struct speeds *t, uint64_t oldest)
 {
 	size_t kept = 0;
 
@@ -127,7 +127,7 @@ drop_old(struct tempo *t, uint64_t oldest)
 /* The steps of a task. A device without a measured speed gets as many as such devices got in this round before the coordinator's start. */
 static uint64_t
 steps_of(
-    struct tempo *t, const struct local_spec *local, const struct tempo_device *d, uint64_t round)
+    struct speeds *t, const struct local_spec *local, const struct speeds_device *d, uint64_t round)
 {
 	static const struct throughput unknown;
 	const struct throughput *speed = d ? &d->speed : &unknown;
@@ -136,33 +136,33 @@ steps_of(
 	return speed->count == 0 && t->newcomers_round == round ? t->newcomers_steps : steps;
 }
 
-const struct tempo_task *
-tempo_size(struct tempo *t, const struct local_spec *local, const uint8_t id[32], uint64_t round,
+const struct speeds_task *
+speeds_size(struct speeds *t, const struct local_spec *local, const uint8_t id[32], uint64_t round,
     uint64_t oldest)
 {
 	drop_old(t, oldest);
-	const struct tempo_task *have = find_task(t, id, round);
+	const struct speeds_task *have = find_task(t, id, round);
 	if (have)
 		return have;
-	struct tempo_task task = {
+	struct speeds_task task = {
 	    .round = round, .steps = steps_of(t, local, find_device(t, id), round)};
 	memcpy(task.device, id, 32);
 	return put_task(t, &task);
 }
 
 void
-tempo_stored(struct tempo *t, const uint8_t id[32], uint64_t round)
+speeds_stored(struct speeds *t, const uint8_t id[32], uint64_t round)
 {
-	struct tempo_task *task = find_task(t, id, round);
+	struct speeds_task *task = find_task(t, id, round);
 
 	if (task)
 		task->stored = true;
 }
 
 void
-tempo_forget(struct tempo *t, const uint8_t id[32])
+speeds_forget(struct speeds *t, const uint8_t id[32])
 {
-	struct tempo_device *d = find_device(t, id);
+	struct speeds_device *d = find_device(t, id);
 	size_t kept = 0;
 
 	if (d) {
@@ -180,7 +180,7 @@ tempo_forget(struct tempo *t, const uint8_t id[32])
 /* --- loading */
 
 struct load {
-	struct tempo *t;
+	struct speeds *t;
 	const struct store_round *open;
 };
 
@@ -188,7 +188,7 @@ static enum err
 load_speed(void *ctx, const struct store_speed *row)
 {
 	const struct load *l = ctx;
-	struct tempo_device *d = device(l->t, row->device);
+	struct speeds_device *d = device(l->t, row->device);
 
 	if (!d)
 		return ERR_NOMEM;
@@ -199,7 +199,7 @@ load_speed(void *ctx, const struct store_speed *row)
 
 /* Adds all devices before the fleet is put in order, instead of moving the others for each. */
 static enum err
-load_fleet(struct tempo *t)
+load_fleet(struct speeds *t)
 {
 	enum err e = ERR_OK;
 
@@ -213,9 +213,9 @@ static enum err
 load_task(void *ctx, const struct store_sized *row)
 {
 	const struct load *l = ctx;
-	struct tempo *t = l->t;
-	struct tempo_task task = {.round = row->round, .steps = row->steps, .stored = true};
-	const struct tempo_device *d = find_device(t, row->device);
+	struct speeds *t = l->t;
+	struct speeds_task task = {.round = row->round, .steps = row->steps, .stored = true};
+	const struct speeds_device *d = find_device(t, row->device);
 
 	memcpy(task.device, row->device, 32);
 	if (row->round == l->open->round && (!d || d->speed.count == 0 || d->newcomer)) {
@@ -226,7 +226,7 @@ load_task(void *ctx, const struct store_sized *row)
 }
 
 enum err
-tempo_load(struct tempo *t, struct store_db *db, const struct store_round *open)
+speeds_load(struct speeds *t, struct store_db *db, const struct store_round *open)
 {
 	struct load l = {t, open};
 	enum err e = store_speed_each(db, open->job, load_speed, &l);

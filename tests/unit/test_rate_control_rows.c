@@ -12,7 +12,7 @@
 #include "config.h"
 #include "coordinator_fixture.h"
 #include "data_source.h"
-#include "schedule_rows.h"
+#include "rate_control_rows.h"
 
 /* Momentum, so that each model has a state of its own. */
 static const char guarded[] = JOB("guarded", "\"goal\":1",
@@ -66,7 +66,7 @@ await_states(struct coordinator *c, unsigned want)
 
 struct load {
 	const uint8_t *job;
-	struct schedule_state schedule;
+	struct rate_control schedule;
 };
 
 static enum err
@@ -79,13 +79,13 @@ load_schedule(struct store_db *db, void *arg, struct why *why)
 	enum err e = store_job_get(db, l->job, &row);
 	if (e)
 		return e;
-	e = schedule_rows_of(db, &row, &l->schedule);
+	e = rate_control_rows_of(db, &row, &l->schedule);
 	free(row.document);
 	return e;
 }
 
-static struct schedule_state
-schedule_state_of(struct coordinator *c, const uint8_t job[16])
+static struct rate_control
+rate_control_of(struct coordinator *c, const uint8_t job[16])
 {
 	struct load l = {.job = job};
 
@@ -186,7 +186,7 @@ what_is_held(void **state)
 			assert_true(has_file(c, r[n].model, ""));
 			assert_true(has_file(c, r[n].optimizer_state, ".state"));
 		}
-		struct schedule_state schedule = schedule_state_of(c, id);
+		struct rate_control schedule = rate_control_of(c, id);
 		assert_int_equal(schedule.guard.count, 3);
 		assert_int_equal(schedule.base_round, 3);
 		coordinator_stop(c);
@@ -200,7 +200,7 @@ what_is_held(void **state)
 	assert_false(has_file(c, r[2].optimizer_state, ".state"));
 	assert_true(has_file(c, r[3].optimizer_state, ".state"));
 	assert_true(has_file(c, r[4].optimizer_state, ".state"));
-	assert_int_equal(schedule_state_of(c, id).guard.count, 2);
+	assert_int_equal(rate_control_of(c, id).guard.count, 2);
 	/* Over: the best model and the last stay, and no state. */
 	assert_true(has_file(c, r[3].model, ""));
 	assert_int_equal(engine_command(c->s.engine, id, JOB_STOPPED, NULL, &c->why), ERR_OK);
@@ -335,7 +335,7 @@ overflow(struct coordinator *c, const char *text)
 	assert_memory_equal(r[2].base, r[1].model, 32);
 	assert_memory_equal(r[3].base, r[1].model, 32);
 	assert_non_null(strstr(r[2].reason, "back to its model"));
-	assert_int_equal(schedule_state_of(c, id).guard.rollbacks, 1);
+	assert_int_equal(rate_control_of(c, id).guard.rollbacks, 1);
 }
 
 static void
@@ -408,7 +408,7 @@ measured_as_none(struct coordinator *c, const char *text)
 		assert_memory_equal(r[3].base, r[1].base, 32);
 		assert_true(r[2].evaluate.known && isnan(r[2].evaluate.loss));
 		assert_int_equal(r[2].reports, 0);
-		assert_int_equal(schedule_state_of(c, id).guard.rollbacks, 1);
+		assert_int_equal(rate_control_of(c, id).guard.rollbacks, 1);
 		coordinator_stop(c);
 		coordinator_start(c);
 	}

@@ -215,7 +215,7 @@ the_same_steps_again(void **state)
 	messages_task_deinit(&t);
 	/* 8 steps a second from now on; what was decided stays. */
 	lock_take(&c->s.engine->lock);
-	tempo_note(&inside(c)->work->tempo, device_id(1), 8, 1);
+	speeds_note(&inside(c)->work->speeds, device_id(1), 8, 1);
 	lock_release(&c->s.engine->lock);
 	assert_string_equal(ask(c, 1, &again), "");
 	assert_int_equal(again.steps, 10);
@@ -334,47 +334,47 @@ a_message_says_the_steps(void **state)
 static void
 an_erased_device_is_forgotten(void **state)
 {
-	struct tempo t = {.oldest = 0};
+	struct speeds t = {.oldest = 0};
 	const struct local_spec local = {
 	    .unit = LOCAL_SIZED, .target_s = 1, .min_steps = 2, .max_steps = 100};
 
 	(void)state;
 	for (uint8_t tag = 1; tag <= 3; tag++)
-		tempo_note(&t, device_id(tag), 10u * tag, 1);
+		speeds_note(&t, device_id(tag), 10u * tag, 1);
 	for (uint64_t round = 1; round <= 3; round++)
 		for (uint8_t tag = 3; tag >= 1; tag--)
 			assert_int_equal(
-			    tempo_size(&t, &local, device_id(tag), round, 1)->steps, 10u * tag);
-	tempo_forget(&t, device_id(2));
-	assert_null(tempo_find(&t, device_id(2), 1));
-	assert_int_equal(tempo_find(&t, device_id(3), 2)->steps, 30);
+			    speeds_size(&t, &local, device_id(tag), round, 1)->steps, 10u * tag);
+	speeds_forget(&t, device_id(2));
+	assert_null(speeds_find(&t, device_id(2), 1));
+	assert_int_equal(speeds_find(&t, device_id(3), 2)->steps, 30);
 	/* Known no more, it is like those that are. */
-	assert_int_equal(tempo_size(&t, &local, device_id(2), 3, 3)->steps, 20);
-	assert_int_equal(tempo_size(&t, &local, device_id(2), 4, 3)->steps, 20);
-	assert_null(tempo_find(&t, device_id(3), 2));
+	assert_int_equal(speeds_size(&t, &local, device_id(2), 3, 3)->steps, 20);
+	assert_int_equal(speeds_size(&t, &local, device_id(2), 4, 3)->steps, 20);
+	assert_null(speeds_find(&t, device_id(3), 2));
 	assert_int_equal(t.task_count, 4);
-	tempo_deinit(&t);
+	speeds_deinit(&t);
 }
 
 /* In the first round nobody was measured, and all have as much, also who comes when others have sent theirs; later the middle one's. */
 static void
 newcomers_get_as_much_as_others(void **state)
 {
-	struct tempo t = {.oldest = 0};
+	struct speeds t = {.oldest = 0};
 	const struct local_spec local = {
 	    .unit = LOCAL_SIZED, .target_s = 30, .min_steps = 20, .max_steps = 2000};
 
 	(void)state;
 	for (uint8_t tag = 1; tag <= 3; tag++) {
-		assert_int_equal(tempo_size(&t, &local, device_id(tag), 1, 1)->steps, 20);
-		tempo_note(&t, device_id(tag), 20, 20.0 / (5 * tag * tag));
+		assert_int_equal(speeds_size(&t, &local, device_id(tag), 1, 1)->steps, 20);
+		speeds_note(&t, device_id(tag), 20, 20.0 / (5 * tag * tag));
 	}
-	assert_int_equal(tempo_size(&t, &local, device_id(4), 1, 1)->steps, 20);
+	assert_int_equal(speeds_size(&t, &local, device_id(4), 1, 1)->steps, 20);
 	for (uint8_t tag = 1; tag <= 3; tag++)
 		assert_int_equal(
-		    tempo_size(&t, &local, device_id(tag), 2, 1)->steps, 150u * tag * tag);
-	assert_int_equal(tempo_size(&t, &local, device_id(5), 2, 1)->steps, 600);
-	tempo_deinit(&t);
+		    speeds_size(&t, &local, device_id(tag), 2, 1)->steps, 150u * tag * tag);
+	assert_int_equal(speeds_size(&t, &local, device_id(5), 2, 1)->steps, 600);
+	speeds_deinit(&t);
 }
 
 /* What the device gets, and that it is durable. */

@@ -110,19 +110,19 @@ who_may_work_no_longer_does_not_count(void **state)
 	assert_int_equal(registry_get(c->s.registry, device_id(2), &v), ERR_OK);
 	assert_int_equal(registry_put(c->s.registry, &v.row), ERR_OK);
 	assert_int_equal(devices_of(c, id, NULL, "ready"), 1);
-	standing_sweep(c->s.registry);
+	device_status_sweep(c->s.registry);
 	assert_int_equal(devices_of(c, id, NULL, "ready"), 1);
 	registry_device(c->s.registry, device_id(2))->told.until_ms = 1;
-	standing_sweep(c->s.registry);
+	device_status_sweep(c->s.registry);
 	assert_int_equal(devices_of(c, id, NULL, "ready"), 0);
 }
 
 static void
 who_is_silent_counts_no_more_and_its_offer_is_known_for_longer(void **state)
 {
-	const struct standing_ask_for what = {"d", "builtin"};
+	const struct device_status_ask_for what = {"d", "builtin"};
 	struct coordinator *c = *state;
-	struct standing_offer offer;
+	struct device_status_offer offer;
 	struct task t;
 	uint8_t id[16];
 
@@ -133,15 +133,17 @@ who_is_silent_counts_no_more_and_its_offer_is_known_for_longer(void **state)
 	const uint64_t given = clock_ms() + (uint64_t)(t.deadline_s * 1000);
 	assert_in_range(told->silent_ms, given, given + 70000);
 	assert_true(told->until_ms > told->silent_ms);
-	assert_true(standing_heard(c->s.registry, device_id(2), &what, &offer) && offer.lately);
+	assert_true(
+	    device_status_heard(c->s.registry, device_id(2), &what, &offer) && offer.lately);
 	/* A minute after it should have said something: whatever it says gives it another one. */
 	told->silent_ms = 1;
 	registry_touch(c->s.registry, device_id(2), NULL, NULL);
 	assert_in_range(told->silent_ms, clock_ms() + 50000, clock_ms() + 60000);
 	told->silent_ms = 1;
-	standing_sweep(c->s.registry);
+	device_status_sweep(c->s.registry);
 	assert_int_equal(devices_of(c, id, NULL, "ready"), 1);
-	assert_true(standing_heard(c->s.registry, device_id(2), &what, &offer) && !offer.lately);
+	assert_true(
+	    device_status_heard(c->s.registry, device_id(2), &what, &offer) && !offer.lately);
 	/* Back, it counts again. */
 	assert_string_equal(ask(c, 2, &t), "");
 	assert_int_equal(devices_of(c, id, NULL, "ready"), 2);
@@ -151,14 +153,14 @@ static void
 a_place_is_used_again(void **state)
 {
 	struct coordinator *c = *state;
-	struct standing_ask late;
+	struct device_status_ask late;
 	struct task t;
 	uint8_t id[16], next[16];
 
 	submit(c, two, id);
 	assert_string_equal(ask(c, 1, &t), "");
-	standing_begin(c->s.registry, &late);
-	standing_say(&late, 0, WAIT_NO_DATA);
+	device_status_begin(c->s.registry, &late);
+	device_status_say(&late, 0, WAIT_NO_DATA);
 	assert_int_equal(engine_command(c->s.engine, id, JOB_STOPPED, NULL, &c->why), ERR_OK);
 	struct json *v = job_json(c, id);
 	assert_int_equal(json_kind(json_get(v, "devices")), JSON_NULL);
@@ -166,7 +168,7 @@ a_place_is_used_again(void **state)
 	submit(c, JOB("next", "\"goal\":2", ""), next);
 	assert_int_equal(devices_of(c, next, NULL, "ready"), 0);
 	/* What was found of the job that is over says nothing of the new one. */
-	standing_tell(c->s.registry, device_id(1), &late, 0);
+	device_status_tell(c->s.registry, device_id(1), &late, 0);
 	assert_int_equal(devices_of(c, next, "waiting", "no-data"), 0);
 	assert_string_equal(ask(c, 1, &t), "");
 	assert_int_equal(devices_of(c, next, NULL, "ready"), 1);
@@ -177,22 +179,22 @@ as_many_jobs_as_there_may_be(void **state)
 {
 	struct coordinator *c = *state;
 	struct registry *r = c->s.registry;
-	struct standing_ask ask;
+	struct device_status_ask ask;
 
-	for (uint32_t i = 0; i < STANDING_PLACES; i++)
-		assert_int_equal(standing_open(r), i);
-	assert_int_equal(standing_open(r), STANDING_NO_PLACE);
-	standing_begin(r, &ask);
-	for (uint32_t i = 0; i < STANDING_PLACES; i++)
-		standing_say(&ask, i, WAIT_PAUSED);
-	standing_say(&ask, STANDING_NO_PLACE, WAIT_PAUSED);
-	standing_tell(r, device_id(1), &ask, 0);
-	assert_int_equal(standing_get(r, 7).waiting[WAIT_PAUSED], 1);
-	assert_int_equal(standing_get(r, STANDING_PLACES - 1).waiting[WAIT_PAUSED], 1);
-	standing_close(r, 7);
-	assert_int_equal(standing_open(r), 7);
-	assert_int_equal(standing_get(r, 7).waiting[WAIT_PAUSED], 0);
-	assert_int_equal(standing_get(r, STANDING_NO_PLACE).ready, 0);
+	for (uint32_t i = 0; i < DEVICE_STATUS_PLACES; i++)
+		assert_int_equal(device_status_open(r), i);
+	assert_int_equal(device_status_open(r), DEVICE_STATUS_NO_PLACE);
+	device_status_begin(r, &ask);
+	for (uint32_t i = 0; i < DEVICE_STATUS_PLACES; i++)
+		device_status_say(&ask, i, WAIT_PAUSED);
+	device_status_say(&ask, DEVICE_STATUS_NO_PLACE, WAIT_PAUSED);
+	device_status_tell(r, device_id(1), &ask, 0);
+	assert_int_equal(device_status_get(r, 7).waiting[WAIT_PAUSED], 1);
+	assert_int_equal(device_status_get(r, DEVICE_STATUS_PLACES - 1).waiting[WAIT_PAUSED], 1);
+	device_status_close(r, 7);
+	assert_int_equal(device_status_open(r), 7);
+	assert_int_equal(device_status_get(r, 7).waiting[WAIT_PAUSED], 0);
+	assert_int_equal(device_status_get(r, DEVICE_STATUS_NO_PLACE).ready, 0);
 }
 
 /* --- what a submitter is told */

@@ -1,5 +1,5 @@
-#ifndef SCHEDULE_STATE_H
-#define SCHEDULE_STATE_H
+#ifndef RATE_CONTROL_H
+#define RATE_CONTROL_H
 #include "guard.h"
 #include "late.h"
 #include "scale.h"
@@ -9,7 +9,7 @@
  * is not stored: it follows from the job's document and its rounds in order, so a restart, a backup and `rivulet verify` get the same one.
  * Pure.
  */
-struct schedule_state {
+struct rate_control {
 	struct guard guard;
 	struct scale scale;
 	uint64_t base_round; /* the round that made the next round's base; 0: the initial model */
@@ -33,7 +33,7 @@ struct schedule_round {
 };
 
 /* How it goes on after a round. */
-struct schedule_turn {
+struct rate_control_turn {
 	enum guard_verdict verdict;
 	bool back; /* the next base is not the round's model */
 	uint64_t round; /* the round that made the next round's base */
@@ -42,15 +42,15 @@ struct schedule_turn {
 	char reason[128]; /* "" unless the guard acted */
 };
 
-/* Does the job need a schedule_state? Without one each round starts from the model before, at the rate of the schedule. */
-bool schedule_state_matters(const struct job_spec *spec);
-struct schedule_state schedule_state_start(void);
+/* Does the job need a rate_control? Without one each round starts from the model before, at the rate of the schedule. */
+bool rate_control_matters(const struct job_spec *spec);
+struct rate_control rate_control_start(void);
 /* Must the model, or the state, be kept because the guard may go back to it, now or once it is measured? */
-bool schedule_state_holds_model(const struct schedule_state *c, const uint8_t model[32]);
-bool schedule_state_holds(const struct schedule_state *c, const uint8_t state[32]);
+bool rate_control_holds_model(const struct rate_control *c, const uint8_t model[32]);
+bool rate_control_holds(const struct rate_control *c, const uint8_t state[32]);
 /* The id number i of the states that must be kept; NULL after the last. A zero id: none. */
-uint8_t *schedule_state_held(struct schedule_state *c, uint32_t i);
-void schedule_state_step(struct schedule_state *c, const struct job_spec *spec,
-    const struct schedule_round *r, struct schedule_turn *out);
+uint8_t *rate_control_held(struct rate_control *c, uint32_t i);
+void rate_control_step(struct rate_control *c, const struct job_spec *spec,
+    const struct schedule_round *r, struct rate_control_turn *out);
 
 #endif
