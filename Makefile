@@ -59,7 +59,7 @@ all: $(BUILD)/rivuletd $(BUILD)/rivulet $(BUILD)/librivulet.a $(BUILD)/librivule
 other := $(if $(filter openssl,$(CRYPTO)),%_mbedtls.c,%_openssl.c)
 objs = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c $(other),$(wildcard $(1)/*.c)))
 archive = $(BUILD)/librv_$(subst /,_,$(1)).a
-$(foreach d,$(FLOORS) client lab command daemon,$(foreach r,$(call rooms,$d),$(eval $(call archive,$r): $(call objs,$r))))
+$(foreach d,$(HOUSES),$(foreach r,$(call rooms,$d),$(eval $(call archive,$r): $(call objs,$r))))
 $(BUILD)/librv_%.a:
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
@@ -274,12 +274,12 @@ replayers: $(FUZZ)
 # --- Lint: see tests/lint, which reads rooms.mk by `make print-rooms`: a room, the folders it sees.
 .PHONY: print-rooms print-arrows
 print-rooms:
-	@$(foreach d,$(FLOORS) client lab command daemon examples,$(foreach r,$(call rooms,$d),echo '$r: $(call sees,$r)';))
+	@$(foreach d,$(HOUSES) examples,$(foreach r,$(call rooms,$d),echo '$r: $(call sees,$r)';))
 # The arrows as they stand in rooms.mk.
 print-arrows:
-	@$(foreach h,$(FLOORS) client lab command daemon examples,\
+	@$(foreach h,$(HOUSES) examples,\
 	    $(foreach u,$(USES_$h),echo '$h $u';) \
-	    $(foreach r,$(call rooms,$h),$(if $(findstring /,$r),$(foreach u,$(USES_$r),echo '$r $(call used,$r,$u)';)) $(foreach u,$(FLOORS_$r),echo '$r $u';)))
+	    $(foreach r,$(call rooms,$h),$(if $(findstring /,$r),$(foreach u,$(USES_$r),echo '$r $(call used,$r,$u)';)) $(foreach u,$(SEES_$r),echo '$r $u';)))
 lint: deps deps-dev
 	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) all
 	$(Q)CC="$(CC)" tests/lint $(BUILD)

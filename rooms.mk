@@ -2,7 +2,8 @@
 # its own headers and those of the folders it USES, a room those of the rooms its line names and of its house's folders; nothing else is
 # on its include path, so the compiler refuses an arrow that stands in no line. A room may only name rooms that stand before it in
 # ROOMS, and archives are linked from the last to the first, so such an arrow does not link either. tests/lint rooms reads this.
-FLOORS          := base crypto wire data model training aggregator round
+# Houses, the used before their users.
+HOUSES          := base crypto wire data model training aggregator round client lab command daemon
 USES_base       :=
 USES_crypto     := base
 USES_wire       := base
@@ -21,7 +22,7 @@ USES_lab        := base crypto wire data/files model training aggregator round
 USES_command    := base crypto wire model/net model/train training round client lab
 USES_daemon     := base crypto wire data/files model aggregator round
 USES_examples   := client/device
-USES_tests      := $(FLOORS) client lab command daemon
+USES_tests      := $(HOUSES)
 
 ROOMS_base      := core os sandbox
 USES_base/os    := core
@@ -109,13 +110,13 @@ USES_lab/simulate := net verify presets fleet client/cli client/agent client/ext
 USES_lab/plan     := simulate net presets fleet client/cli client/agent client/external client/device client/work client/settings client/session client/home client/host
 USES_lab/study    := plan curves presets client/cli client/session client/home
 
-# librivulet: the rooms of a device. A room with a FLOORS_ line sees these floors, and not all that its house uses.
+# librivulet: the rooms of a device. A room with a SEES_ line sees these houses, and not all that its house uses.
 DEVICE := $(addprefix client/,host home session settings eligibility models outbox work device)
-$(foreach r,$(DEVICE),$(eval FLOORS_$r := base crypto wire))
+$(foreach r,$(DEVICE),$(eval SEES_$r := base crypto wire))
 # Documents and curves as arrays and text: no session, no model.
-FLOORS_lab/curves := base wire
+SEES_lab/curves := base wire
 # The only room that sees decoders of pictures.
-FLOORS_lab/pack := base crypto wire data
+SEES_lab/pack := base crypto wire data
 
 # $(1) = a folder, as a list of its rooms; a folder without rooms is its own.
 rooms   = $(if $(ROOMS_$(1)),$(addprefix $(1)/,$(ROOMS_$(1))),$(1))
@@ -125,5 +126,5 @@ house   = $(firstword $(subst /, ,$(1)))
 used = $(if $(findstring /,$(2)),$(2),$(call house,$(1))/$(2))
 # Folders that a file in folder $(1) sees.
 sees = $(1) $(if $(findstring /,$(1)),$(foreach u,$(USES_$(1)),$(call used,$(1),$u))) \
-       $(foreach f,$(or $(FLOORS_$(1)),$(USES_$(call house,$(1)))),$(call rooms,$f))
+       $(foreach f,$(or $(SEES_$(1)),$(USES_$(call house,$(1)))),$(call rooms,$f))
 inc  = $(addprefix -iquote ,$(call sees,$(1)))

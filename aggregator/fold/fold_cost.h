@@ -14,7 +14,7 @@ struct tensor_table;
 struct fold_cost {
 	double work; /* arithmetic operations, each about as long as a multiply-add */
 	uint64_t
-	    bytes; /* of memory: the new model, what the job keeps between rounds, what the rule needs */
+	    bytes; /* of memory: the new model, what the job keeps between rounds, what the rule needs, the encoded download, a norm per tile */
 };
 
 /* The cost of a round of so many deltas on so many threads; zeros if the rule, optimizer or codec is not in this build. */

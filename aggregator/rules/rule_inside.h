@@ -8,7 +8,7 @@
 
 enum rule_form {
 	RULE_SUM, /* a weighted mean of points */
-	RULE_RANKS, /* of each coordinate of the rows, the mean of some ranks */
+	RULE_RANKS, /* coordinate by coordinate: the rows' values are sorted, and some ranks averaged (median, trimmed mean) */
 	RULE_AROUND /* of each coordinate of the rows, the mean of those nearest to the median */
 };
 enum rule_pass { RULE_NORMS, RULE_DISTANCES, RULE_READY };

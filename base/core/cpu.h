@@ -41,7 +41,7 @@
 #define CPU_CLONES
 #endif
 
-/* Processors this process may run on, at least 1. */
+/* Processors this process may run on, at least 1; above 1024: all that are online. */
 static inline unsigned
 cpu_count(void)
 {

@@ -12,7 +12,7 @@
 struct owner_check {
 	const struct settings *settings;
 	const char *home; /* the agent's */
-	const struct apart *apart; /* the user of programs; NULL: this process's */
+	const struct apart *apart; /* the user that programs run as; NULL: the agent's */
 	struct spawner *spawner; /* starts the program; NULL: a new spawner for each run */
 	bool (*stop)(void *context); /* may be NULL */
 	void *context;

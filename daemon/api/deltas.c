@@ -37,7 +37,7 @@ struct delta {
 	struct exchange *x;
 	uint64_t came_ms; /* when this transfer began */
 	bool taken;
-	enum err verdict; /* result of engine_take */
+	enum err verdict; /* result of tasks_take */
 };
 
 /* Answers with a fault of the coordinator, which is never final: the device keeps its delta and comes again. */

@@ -106,7 +106,7 @@ backup_copy_file(const struct backup_copy *what, struct backup_pace *pace,
 	const char *as = what->as ? what->as : what->name;
 	if (snprintf(to, sizeof(to), "%s/%s", what->to_dir, as) >= PATH_MAX)
 		return err_set(why, ERR_LIMIT, "path too long: %s", what->to_dir);
-	/* A name as of base/file, so that `check` knows what a crash left. */
+	/* A name as of base/os/file, so that `check` knows what a crash left. */
 	snprintf(temp, sizeof(temp), "%s.backup", to);
 	if (lstat(to, &st) == 0)
 		return err_set(why, ERR_EXISTS, "%s is there already", to);

@@ -96,7 +96,7 @@ judge_member(struct check *c, const char *folder, const char *base)
 
 /* --- what lies there */
 
-/* base/file's temporary names end in a dot and six characters. */
+/* base/os/file's temporary names end in a dot and six characters. */
 static bool
 is_temporary(const char *base)
 {

@@ -178,7 +178,7 @@ list_works(const struct job *j, uint64_t now_ms, struct engine_hands *out)
 {
 	const struct invite *first[ENGINE_DEVICES_SHOWN];
 
-	out->working = roster_first_out(j, first, ENGINE_DEVICES_SHOWN);
+	out->working = invites_first_out(j, first, ENGINE_DEVICES_SHOWN);
 	for (size_t i = 0; i < out->working; i++) {
 		memcpy(out->works[i].device, first[i]->device, 32);
 		out->works[i].seconds =
@@ -192,7 +192,7 @@ list_silent(const struct job *j, struct engine_hands *out)
 	const struct job_stuck *w = &job_facts(j)->work->stuck;
 
 	for (size_t i = 0; w->silent_round == job_facts(j)->row.round && i < w->silent_count; i++) {
-		const struct invite *v = roster_find(j, w->silent[i]);
+		const struct invite *v = invites_find(j, w->silent[i]);
 		if (!v || v->place.state == ROSTER_OUT)
 			memcpy(out->silents[out->silent++], w->silent[i], 32);
 	}
@@ -242,7 +242,7 @@ may_read(struct engine *g, const struct job *j, const uint8_t device[32], struct
 	const struct job_facts *facts = job_facts(j);
 
 	if (facts->work)
-		return roster_has(j, device) || jobs_concerns(g, j, device);
+		return invites_has(j, device) || jobs_concerns(g, j, device);
 	if (!facts->gone && past->count < PAST_MAX)
 		memcpy(past->ids[past->count++], facts->id, 16);
 	return false;
@@ -289,7 +289,7 @@ engine_variate_may_read(struct engine *g, const uint8_t device[32], const uint8_
 	for (struct job *j = jobs_first(g); j && !may; j = jobs_next(g, j, &seen))
 		may = job_facts(j)->work && job_facts(j)->work->spec.aggregate.variates > 0 &&
 		    memcmp(job_facts(j)->row.optimizer_state, hash, 32) == 0 &&
-		    (roster_has(j, device) || !jobs_ineligible(g, j, device));
+		    (invites_has(j, device) || !jobs_ineligible(g, j, device));
 	jobs_unlock(g);
 	return may;
 }

@@ -11,7 +11,7 @@
 
 /*
  * One round's arithmetic over the spool: reads accepted deltas in device-id order, folds them tile by tile on all cores, moves
- * the weights. Memory: the new model and the optimizer's state, whatever the number of devices. Used by the folder's thread.
+ * the weights. Memory: the new model and the optimizer's state, whatever the number of devices. Used by the folder's threads.
  */
 
 /* One accepted delta, ready to be read. */

@@ -124,7 +124,7 @@ load_out(void *ctx, const struct store_out *row)
 {
 	const struct out_load *l = ctx;
 	struct job *j = l->job;
-	struct invite *v = roster_hold(j, row->device);
+	struct invite *v = invites_hold(j, row->device);
 	/* The clock may have been set back meanwhile. */
 	const double most = j->work->terms.round.task_timeout_s;
 	const double left = fmin(row->at + most - l->now, most);
@@ -134,7 +134,7 @@ load_out(void *ctx, const struct store_out *row)
 	const struct roster_event found = {.kind = ROSTER_FOUND_OUT,
 	    .round = row->round,
 	    .until_ms = clock_ms() + (left > 0 ? (uint64_t)(left * 1000) : 0)};
-	(void)roster_happens(j, v, &found);
+	(void)invites_happens(j, v, &found);
 	v->stored = true;
 	j->pace.expiry_ms = found.until_ms < j->pace.expiry_ms ? found.until_ms : j->pace.expiry_ms;
 	j->pace.out++;
@@ -165,11 +165,11 @@ static enum err
 load_folded(void *ctx, const uint8_t device[32], uint64_t round)
 {
 	struct rest_load *l = ctx;
-	struct invite *v = roster_hold(l->job, device);
+	struct invite *v = invites_hold(l->job, device);
 
 	if (!v)
 		return ERR_NOMEM;
-	(void)roster_happens(
+	(void)invites_happens(
 	    l->job, v, &(struct roster_event){.kind = ROSTER_FOUND_FOLDED, .folded = round});
 	l->devices++;
 	return ERR_OK;

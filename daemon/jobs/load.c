@@ -86,11 +86,11 @@ count_accept(struct loader *l, const struct store_accept *a)
 	const struct roster_event found = {
 	    .kind = ROSTER_FOUND, .round = a->round, .folded = a->folded};
 	struct job *j = l->job;
-	struct invite *v = roster_hold(j, a->device);
+	struct invite *v = invites_hold(j, a->device);
 
 	if (!v)
 		return ERR_NOMEM;
-	(void)roster_happens(j, v, &found);
+	(void)invites_happens(j, v, &found);
 	if (a->folded > j->facts.row.round && !job_evaluates(j)) {
 		l->early++;
 	} else {

@@ -75,7 +75,7 @@ jobs_take_result(
 	}
 	if (!j->facts.round.policy.buffered)
 		jobs_share_end_all(g, j);
-	roster_happens_all(j, ROSTER_TURN);
+	invites_happens_all(j, ROSTER_TURN);
 	j->candidate_count = 0;
 	j->pace.loaded = 0;
 }

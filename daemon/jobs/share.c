@@ -101,7 +101,7 @@ jobs_share_held(struct engine *g, const uint8_t device[32])
 	while ((j = jobs_share_next(g, &w))) {
 		if (first && first->member.priority > j->member.priority)
 			break;
-		if (!roster_awaits(j, device) || (first && first->facts.serial < j->facts.serial))
+		if (!invites_awaits(j, device) || (first && first->facts.serial < j->facts.serial))
 			continue;
 		if (first)
 			first->users--;

@@ -115,11 +115,11 @@ rounds_note_reopened(struct job *j)
 	const struct job_facts *facts = job_facts(j);
 	struct job_stuck *w = job_stuck(j);
 	size_t count;
-	const struct invite *items = roster_items(j, &count);
+	const struct invite *items = invites_items(j, &count);
 	const struct invite *silent[ENGINE_DEVICES_SHOWN];
 	uint32_t tasks[STUCK_KINDS] = {0};
 
-	w->silent_count = roster_first_out(j, silent, ENGINE_DEVICES_SHOWN);
+	w->silent_count = invites_first_out(j, silent, ENGINE_DEVICES_SHOWN);
 	for (size_t i = 0; i < w->silent_count; i++)
 		memcpy(w->silent[i], silent[i]->device, 32);
 	w->silent_round = facts->row.round;

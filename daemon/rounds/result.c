@@ -98,7 +98,7 @@ static bool
 has_evaluators(struct engine *g, const struct job *j)
 {
 	jobs_lock(g);
-	bool has = roster_evaluates(j);
+	bool has = invites_evaluates(j);
 	jobs_unlock(g);
 	return has;
 }
@@ -194,7 +194,7 @@ begin_evaluation(struct engine *g, struct job *j)
 	if (job_facts(j)->round.state == ROUND_ENDED)
 		return;
 	FAULT("round.evaluation");
-	roster_clear(j);
+	invites_clear(j);
 	round_init(job_round(j), &policy, 0);
 	rounds_begin_open(g, j);
 }

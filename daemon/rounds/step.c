@@ -60,7 +60,7 @@ reopen(struct engine *g, struct job *j)
 		    LOG_U("quorum", facts->round.policy.quorum),
 		    LOG_S("why", "too few reports before the deadline"));
 	jobs_share_end_all(g, j);
-	roster_happens_all(j, ROSTER_REOPEN);
+	invites_happens_all(j, ROSTER_REOPEN);
 	jobs_counts(g)->rounds_reopened_total++;
 	wake_ring(jobs_uses(g).wake);
 }
@@ -93,7 +93,7 @@ rounds_step(struct engine *g, struct job *j, enum round_event event, uint32_t ar
 	unsigned actions = step(g, j, event, arg);
 
 	if (actions & ROUND_DO_DRAW) {
-		(void)step(g, j, ROUND_DRAWN, roster_draw(j));
+		(void)step(g, j, ROUND_DRAWN, invites_draw(j));
 		wake_ring(jobs_uses(g).wake);
 	}
 	return actions;
@@ -147,14 +147,14 @@ expire(struct engine *g, struct job *j)
 	uint64_t next = UINT64_MAX;
 	uint64_t freed = 0;
 	size_t count;
-	struct invite *items = roster_items(j, &count);
+	struct invite *items = invites_items(j, &count);
 
 	for (size_t i = 0; i < count; i++) {
 		struct invite *v = &items[i];
 		/* The lock is held, and most of them may wait. */
 		if (v->place.state != ROSTER_OUT)
 			continue;
-		if (roster_happens(j, v, &over) & ROSTER_DO_FREE) {
+		if (invites_happens(j, v, &over) & ROSTER_DO_FREE) {
 			jobs_share_end(g, j, v);
 			rounds_step(g, j, ROUND_EXPIRED, 0);
 			freed++;

@@ -37,7 +37,7 @@ fill_task(struct engine *g, struct job *j, struct invite *invite, struct task *o
 	    .model_bytes = facts->model_bytes,
 	    .seed = facts->work->spec.seed};
 	out->kind = job_evaluates(j) ? TASK_EVALUATE : TASK_TRAIN;
-	hex_encode(out->task, roster_name_task(g, j, invite), 16);
+	hex_encode(out->task, invites_name_task(g, j, invite), 16);
 	hex_encode(out->job, facts->id, 16);
 	hex_encode(out->model, facts->row.base, 32);
 	out->deadline_s = time_left(j, now);
@@ -75,9 +75,9 @@ lacks(struct job *j, const struct asker *a)
 		return lacks_for(j, a, TASK_EVALUATE);
 	why = lacks_for(j, a, TASK_TRAIN);
 	if (!why)
-		roster_note_usable(j);
-	if (roster_wants_evaluator(j) && !lacks_for(j, a, TASK_EVALUATE))
-		roster_note_evaluator(j, a->device);
+		invites_note_usable(j);
+	if (invites_wants_evaluator(j) && !lacks_for(j, a, TASK_EVALUATE))
+		invites_note_evaluator(j, a->device);
 	return why;
 }
 
@@ -92,15 +92,15 @@ lacks_room(const struct engine *g, const struct job *j)
 static unsigned
 ask_roster(struct engine *g, struct job *j, const struct asker *a, struct invite *v)
 {
-	const struct roster_round round = roster_round(j);
+	const struct roster_round round = invites_round(j);
 	struct roster_event e = {.kind = ROSTER_ASK};
 	char task[33];
 
 	if (roster_wants_unsent(&v->place, &round)) {
-		hex_encode(task, roster_name_task(g, j, v), 16);
+		hex_encode(task, invites_name_task(g, j, v), 16);
 		e.unsent = tasks_offer_unsent(a->offer, task);
 	}
-	return roster_happens(j, v, &e);
+	return invites_happens(j, v, &e);
 }
 
 /* WAIT_NONE: the device has a new task of the open round. */
@@ -114,13 +114,13 @@ enter(struct engine *g, struct job *j, const uint8_t device[32])
 		return WAIT_SPOOL_FULL;
 	const unsigned act = rounds_step(g, j, ROUND_ASK, 0);
 	if (job_facts(j)->round.state == ROUND_GATHER)
-		roster_note(j, device);
+		invites_note(j, device);
 	if (!(act & ROUND_DO_INVITE))
 		return WAIT_NOT_SELECTED;
-	struct invite *v = roster_hold(j, device);
+	struct invite *v = invites_hold(j, device);
 	if (!v)
 		return WAIT_BUSY;
-	(void)roster_happens(j, v, &(struct roster_event){.kind = ROSTER_GIVE});
+	(void)invites_happens(j, v, &(struct roster_event){.kind = ROSTER_GIVE});
 	return WAIT_NONE;
 }
 
@@ -130,15 +130,15 @@ invite(struct engine *g, struct job *j, const struct asker *a)
 {
 	struct invite nothing = {.stored = false};
 	/* Who rests, and how long, follows from who asks. */
-	struct invite *v = roster_rests(&job_facts(j)->round) ? roster_hold(j, a->device)
-							      : roster_find(j, a->device);
+	struct invite *v = roster_rests(&job_facts(j)->round) ? invites_hold(j, a->device)
+							      : invites_find(j, a->device);
 	const unsigned actions = ask_roster(g, j, a, v ? v : &nothing);
 	enum wait_reason why = roster_wait(actions);
 
 	if (!why && (actions & ROSTER_DO_ENTER))
 		why = enter(g, j, a->device);
 	if (!why)
-		rounds_watch_task(g, j, roster_find(j, a->device));
+		rounds_watch_task(g, j, invites_find(j, a->device));
 	return why;
 }
 
@@ -177,7 +177,7 @@ ask_job(struct engine *g, struct job *j, const struct asker *a)
 	uint64_t steps;
 	if (tasks_size(j, device, &steps))
 		return WAIT_BUSY;
-	struct invite *have = roster_find(j, device);
+	struct invite *have = invites_find(j, device);
 	fill_task(g, j, have, out);
 	out->steps = steps;
 	tasks_offer_difference(j, offer, out);

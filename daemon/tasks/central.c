@@ -25,7 +25,7 @@ static void
 task_id(const struct engine *g, const struct job *j, uint64_t round, const uint8_t device[32],
     uint8_t out[16])
 {
-	roster_task_id(g, j, round | STORE_EVALUATION_TASK, device, out);
+	invites_task_id(g, j, round | STORE_EVALUATION_TASK, device, out);
 }
 
 static bool
@@ -60,7 +60,7 @@ judge(struct engine *g, const struct job *j, const uint8_t device[32], const str
     uint64_t now)
 {
 	const struct engine_central *c = &job_facts(j)->work->central;
-	const struct invite *trained = roster_find(j, device);
+	const struct invite *trained = invites_find(j, device);
 	enum wait_reason why = tasks_offer_unready(o);
 
 	if (!why)

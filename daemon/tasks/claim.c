@@ -90,12 +90,12 @@ claim_round(struct engine *g, const struct job *j, const struct manifest *m, con
     struct why *why)
 {
 	const struct roster_place nothing = {.state = ROSTER_NONE};
-	const struct roster_round round = roster_round(j);
-	const struct invite *have = roster_find(j, m->device);
+	const struct roster_round round = invites_round(j);
+	const struct invite *have = invites_find(j, m->device);
 	uint8_t id[16];
 	char hex[33];
 
-	roster_task_id(g, j, m->round, m->device, id);
+	invites_task_id(g, j, m->round, m->device, id);
 	hex_encode(hex, id, 16);
 	const struct roster_head head = {.round = m->round,
 	    .base = m->base,
@@ -156,7 +156,7 @@ fill_claim(struct engine_claim *out, const struct job *j, const struct manifest 
 static void
 note_began(struct job *j, const struct manifest *m)
 {
-	struct invite *v = roster_find(j, m->device);
+	struct invite *v = invites_find(j, m->device);
 
 	if (v && v->place.round == m->round && v->began_ms == 0)
 		v->began_ms = clock_ms();
@@ -257,13 +257,13 @@ static enum err
 take(struct engine *g, struct job *j, struct engine_claim *claim)
 {
 	/* The invitation is made (or kept) now, so that settling cannot run out of memory. */
-	struct invite *v = roster_hold(j, claim->device);
+	struct invite *v = invites_hold(j, claim->device);
 
 	if (!v)
 		return ERR_NOMEM;
 	const bool out = v->place.round == claim->round &&
 	    (v->place.state == ROSTER_OUT || v->place.state == ROSTER_EXPIRED);
-	const unsigned actions = roster_happens(
+	const unsigned actions = invites_happens(
 	    j, v, &(struct roster_event){.kind = ROSTER_TAKE, .round = claim->round});
 	if (!(actions & ROSTER_DO_TAKE))
 		return actions & ROSTER_DO_LATER ? ERR_AGAIN : ERR_STATE;
@@ -311,9 +311,9 @@ settle(struct engine *g, struct job *j, const struct engine_claim *claim, bool d
 	if (!job_facts(j)->work)
 		return;
 	struct invite *v = durable && roster_rests(&job_facts(j)->round)
-	    ? roster_hold(j, claim->device)
-	    : roster_find(j, claim->device);
-	const unsigned actions = roster_happens(j, v ? v : &nothing, &e);
+	    ? invites_hold(j, claim->device)
+	    : invites_find(j, claim->device);
+	const unsigned actions = invites_happens(j, v ? v : &nothing, &e);
 	const uint32_t next = (actions & ROSTER_DO_NEXT) != 0;
 	if (actions & ROSTER_DO_END)
 		jobs_share_end(g, j, v);
@@ -358,7 +358,7 @@ give_up(struct engine *g, struct job *j, struct invite *v, struct abort_cause ca
 	    tasks_refusal_note(j, v, evaluates ? TASK_EVALUATE : TASK_TRAIN, cause);
 	const struct roster_event e = {.kind = ROSTER_GIVE_UP,
 	    .passes = passes || refused || abort_reason_passes(cause.reason)};
-	const unsigned actions = roster_happens(j, v, &e);
+	const unsigned actions = invites_happens(j, v, &e);
 	v->gave_up = cause.reason;
 	jobs_share_end(g, j, v);
 	tasks_returned(g, j, v);
@@ -388,7 +388,7 @@ tasks_abort(struct engine *g, const uint8_t device[32], const char *task, struct
 		return ERR_NOTFOUND;
 	jobs_lock(g);
 	for (struct job *j = jobs_first(g); j && e; j = jobs_next(g, j, &seen)) {
-		struct invite *have = roster_find(j, device);
+		struct invite *have = invites_find(j, device);
 		if (tasks_central_give_up(g, j, device, id, cause)) {
 			memcpy(tail.job, job_facts(j)->id, sizeof(tail.job));
 			tail.round = job_facts(j)->work->central.round;
@@ -397,7 +397,7 @@ tasks_abort(struct engine *g, const uint8_t device[32], const char *task, struct
 		}
 		if (!have ||
 		    (have->place.state != ROSTER_OUT && have->place.state != ROSTER_EXPIRED) ||
-		    !hash_equal(roster_name_task(g, j, have), id, sizeof(id)))
+		    !hash_equal(invites_name_task(g, j, have), id, sizeof(id)))
 			continue;
 		memcpy(tail.job, job_facts(j)->id, sizeof(tail.job));
 		tail.round = have->place.round;
@@ -422,8 +422,8 @@ tasks_device_gone(struct engine *g, const uint8_t device[32], const char *word)
 
 	jobs_lock(g);
 	for (struct job *j = jobs_first(g); j; j = jobs_next(g, j, &seen)) {
-		struct invite *have = roster_find(j, device);
-		roster_forget(j, device);
+		struct invite *have = invites_find(j, device);
+		invites_forget(j, device);
 		tasks_refusal_forget(j, device);
 		/* The device failed at nothing: once it is active again it may have the task. */
 		if (have && have->place.state == ROSTER_OUT)

@@ -19,7 +19,7 @@ tasks_out_missing(
 	jobs_lock(g);
 	const struct job *j = jobs_find(g, out->job);
 	const struct invite *v = j && job_facts(j)->work && job_facts(j)->round.policy.buffered
-	    ? roster_find(j, device)
+	    ? invites_find(j, device)
 	    : NULL;
 	bool missing =
 	    v && v->place.state == ROSTER_OUT && v->place.round == task->round && !v->stored;
@@ -32,7 +32,7 @@ tasks_out_stored(struct engine *g, const struct store_out *row)
 {
 	jobs_lock(g);
 	const struct job *j = jobs_find(g, row->job);
-	struct invite *v = j ? roster_find(j, row->device) : NULL;
+	struct invite *v = j ? invites_find(j, row->device) : NULL;
 	if (v && v->place.round == row->round) {
 		v->stored = true;
 		/* Given back while the row was on its way. */

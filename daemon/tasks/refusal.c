@@ -95,7 +95,7 @@ tasks_refusal_note(
 	    .at = clock_wall()};
 	memcpy(r->device, v->device, 32);
 	if (kind == TASK_EVALUATE)
-		roster_forget(j, v->device);
+		invites_forget(j, v->device);
 	return true;
 }
 

@@ -8,7 +8,7 @@
 enum cmd_cells_state {
 	CMD_CELLS_WAITING, /* not submitted yet */
 	CMD_CELLS_RUNNING,
-	CMD_CELLS_PAUSED, /* by a person, or by the coordinator after rounds that failed */
+	CMD_CELLS_PAUSED, /* by a person, its guard, or the coordinator (rounds or folds that failed, a file that is gone) */
 	CMD_CELLS_DONE,
 	CMD_CELLS_STOPPED,
 	CMD_CELLS_REFUSED, /* by the coordinator */

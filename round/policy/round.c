@@ -182,7 +182,7 @@ consider(struct round *r, uint64_t now_ms)
 		return close_round(r, now_ms);
 	if (r->policy.once)
 		return close_round(r, now_ms);
-	/* Nobody came: there is nothing to abandon, only a deadline to move. */
+	/* No task is out and none was given back: there is nothing to abandon, only a deadline to move. */
 	bool lonely = round_out(r) == 0 && r->aborted == r->aborted_before;
 	open_again(r, now_ms);
 	if (lonely)

@@ -258,7 +258,7 @@ struct delivery {
 	bool taken;
 };
 
-/* As api_deltas.c: take, row, file, all inside one transaction. */
+/* As api/deltas.c: take, row, file, all inside one transaction. */
 static inline enum err
 coordinator_accept(struct store_db *db, void *arg, struct why *why)
 {

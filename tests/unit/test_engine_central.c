@@ -503,7 +503,7 @@ what_is_folded_again_is_waited_for(void **state)
 	snprintf(file, sizeof(file), "models/%s", hex);
 	without(c, &t, file);
 	const struct job *j = jobs_find(c->s.engine, id);
-	roster_task_id(c->s.engine, j, 1, device_id(1), delta);
+	invites_task_id(c->s.engine, j, 1, device_id(1), delta);
 	hex_encode(hex, delta, 16);
 	snprintf(file, sizeof(file), "spool/%s.delta", hex);
 	without(c, &t, file);

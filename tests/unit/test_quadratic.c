@@ -1,5 +1,5 @@
 /* stages: gcc clang address */
-/* Local training and the fold together, on problems whose answer is known: the two quadratics of ALGORITHMS.md (computed there), and
+/* Local training and the fold together, on problems whose answer is known: two quadratics, and
  * synchronous data-parallel SGD. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -75,14 +75,14 @@ happens(struct play *p, size_t device, const struct roster_event *e)
 	static const struct invite none;
 	const uint8_t *id = p->fleet.devices[device].id;
 	struct invite nothing = none;
-	struct invite *v = roster_find(p->job, id);
+	struct invite *v = invites_find(p->job, id);
 	const bool makes = e->kind == ROSTER_GIVE || e->kind == ROSTER_TAKE ||
 	    (e->kind != ROSTER_EXPIRE && roster_rests(&p->job->facts.round));
 
 	if (!v && makes)
-		v = roster_hold(p->job, id);
+		v = invites_hold(p->job, id);
 	const unsigned simulated = simulate_crowd_step(&p->crowd, device, e, now_us);
-	const unsigned actions = roster_happens(p->job, v ? v : &nothing, e);
+	const unsigned actions = invites_happens(p->job, v ? v : &nothing, e);
 	assert_int_equal(actions, simulated);
 	return actions;
 }
@@ -95,7 +95,7 @@ compare(const struct play *p)
 
 	assert_true(!rests || p->job->rest == p->crowd.roster.rest);
 	for (size_t i = 0; i < p->fleet.count; i++) {
-		const struct invite *v = roster_find(p->job, p->fleet.devices[i].id);
+		const struct invite *v = invites_find(p->job, p->fleet.devices[i].id);
 		const struct roster_place *a = v ? &v->place : &none.place;
 		const struct roster_place b = simulate_crowd_place(&p->crowd, i);
 		if (a->state != b.state || a->round != b.round || a->now != b.now ||
@@ -159,10 +159,10 @@ draw(struct play *p)
 	p->job->candidate_count = 0;
 	for (size_t i = 0; i < p->fleet.count; i++)
 		if (may_ask(p, i) && simulate_crowd_asks(&p->crowd, i, now_us))
-			roster_note(p->job, p->fleet.devices[i].id);
+			invites_note(p->job, p->fleet.devices[i].id);
 	const size_t n =
 	    simulate_crowd_draw(&p->crowd, drawn, places, p->job->work->spec.seed, now_us);
-	assert_int_equal(roster_draw(p->job), n);
+	assert_int_equal(invites_draw(p->job), n);
 	for (size_t i = 0; i < n; i++) {
 		(void)simulate_crowd_step(
 		    &p->crowd, drawn[i], &(struct roster_event){.kind = ROSTER_GIVE}, now_us);
@@ -178,7 +178,7 @@ tell(struct play *p, enum round_event event, uint32_t arg)
 	const unsigned actions = round_step(&p->job->facts.round, event, arg, clock_ms());
 
 	if (actions & ROUND_DO_REOPEN) {
-		roster_happens_all(p->job, ROSTER_REOPEN);
+		invites_happens_all(p->job, ROSTER_REOPEN);
 		simulate_crowd_reopen(&p->crowd);
 		p->reopened++;
 	}
@@ -190,7 +190,7 @@ tell(struct play *p, enum round_event event, uint32_t arg)
 static void
 deliver(struct play *p, size_t device)
 {
-	const struct roster_round round = roster_round(p->job);
+	const struct roster_round round = invites_round(p->job);
 	const uint64_t task = p->tasks[device];
 	struct roster_place place = simulate_crowd_place(&p->crowd, device);
 	const struct roster_event take = {.kind = ROSTER_TAKE, .round = task};
@@ -250,8 +250,8 @@ poll_all(struct play *p)
 		return;
 	for (size_t i = 0; i < p->fleet.count; i++)
 		if (p->tasks[i] == 0 && fleet_is_there(&p->fleet, i, now_us)) {
-			struct invite *v = roster_hold(p->job, p->fleet.devices[i].id);
-			(void)roster_happens(
+			struct invite *v = invites_hold(p->job, p->fleet.devices[i].id);
+			(void)invites_happens(
 			    p->job, v, &(struct roster_event){.kind = ROSTER_HEAR});
 		}
 }
@@ -261,7 +261,7 @@ fold(struct play *p)
 {
 	while (p->job->facts.round.state == ROUND_FOLDING) {
 		poll_all(p);
-		roster_happens_all(p->job, ROSTER_TURN);
+		invites_happens_all(p->job, ROSTER_TURN);
 		tell(p, ROUND_FOLDED, 0);
 		open_round(p);
 	}
@@ -276,10 +276,10 @@ pass_to(struct play *p, uint64_t us)
 		struct roster_event heard = {.kind = ROSTER_HEAR};
 		for (size_t i = 0; roster_rests(&p->job->facts.round) && i < p->fleet.count; i++)
 			if (p->tasks[i] == 0 && fleet_is_there(&p->fleet, i, now_us)) {
-				struct invite *v = roster_hold(p->job, p->fleet.devices[i].id);
+				struct invite *v = invites_hold(p->job, p->fleet.devices[i].id);
 				const uint64_t was = now_us;
 				now_us = hour;
-				(void)roster_happens(p->job, v, &heard);
+				(void)invites_happens(p->job, v, &heard);
 				now_us = was;
 			}
 		now_us = hour;
@@ -393,7 +393,7 @@ begin(struct play *p, enum kind kind, uint64_t seed)
 	prng_seed2(&p->rng, seed, kind);
 	begin_fleet(p, seed);
 	begin_job(p, kind, seed);
-	const struct roster_round round = roster_round(p->job);
+	const struct roster_round round = invites_round(p->job);
 	assert_int_equal(simulate_crowd_init(&p->crowd, &p->fleet, &round, false), ERR_OK);
 	for (size_t i = 0; i < p->fleet.count; i++)
 		simulate_crowd_wait(&p->crowd, i);
@@ -407,11 +407,11 @@ evaluate(struct play *p)
 	struct round_policy policy = policy_of(PLAIN);
 
 	policy.once = true;
-	roster_happens_all(p->job, ROSTER_TURN);
+	invites_happens_all(p->job, ROSTER_TURN);
 	p->job->facts.row.state = OUTCOME_EVALUATING;
 	p->job->facts.row.round++;
 	round_init(&p->job->facts.round, &policy, 0);
-	roster_happens_all(p->job, ROSTER_TURN);
+	invites_happens_all(p->job, ROSTER_TURN);
 	simulate_crowd_open(&p->crowd, p->job->facts.row.round, p->job->point_count, true, now_us);
 	tell(p, ROUND_BEGIN, 0);
 	compare(p);

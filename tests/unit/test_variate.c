@@ -19,7 +19,7 @@
 
 #define DEVICES 2
 
-/* The bench of quadratics (shared/ALGORITHMS.md 1.1): device i has f(w) = a/2 (w - b)^2, which is the squared error of a linear
+/* Quadratics: device i has f(w) = a/2 (w - b)^2, which is the squared error of a linear
  * network without bias on the one example x = sqrt(a/2), target b x. The optimum of both together is 0.75. */
 struct bench {
 	struct net *net;

@@ -41,7 +41,7 @@ check(const struct job *j)
 	size_t count = 0, outs = 0;
 
 	for (size_t i = 0; i < IDS; i++) {
-		const struct invite *v = roster_find(j, ids[i]);
+		const struct invite *v = invites_find(j, ids[i]);
 		assert_int_equal(v != NULL, held[i]);
 		count += held[i];
 		if (!v)
@@ -53,7 +53,7 @@ check(const struct job *j)
 	}
 	assert_int_equal(j->invite_count, count);
 	qsort(sorted, outs, 32, compare_ids);
-	const size_t n = roster_first_out(j, first, 20);
+	const size_t n = invites_first_out(j, first, 20);
 	assert_int_equal(n, outs < 20 ? outs : 20);
 	for (size_t i = 0; i < n; i++)
 		assert_memory_equal(first[i]->device, sorted[i], 32);
@@ -86,7 +86,7 @@ play(struct prng *rng, unsigned alike)
 	for (unsigned turn = 0; turn < 6; turn++) {
 		for (size_t n = 0; n < IDS / 2; n++) {
 			const uint32_t i = (uint32_t)prng_below(rng, IDS);
-			struct invite *v = roster_hold(j, ids[i]);
+			struct invite *v = invites_hold(j, ids[i]);
 			assert_non_null(v);
 			if (!held[i])
 				assert_int_equal(v->place.state, ROSTER_NONE);
@@ -97,7 +97,7 @@ play(struct prng *rng, unsigned alike)
 		}
 		check(j);
 		const bool turns = turn == 3;
-		roster_happens_all(j, turns ? ROSTER_TURN : ROSTER_REOPEN);
+		invites_happens_all(j, turns ? ROSTER_TURN : ROSTER_REOPEN);
 		for (size_t i = 0; i < IDS; i++)
 			held[i] = held[i] && !out[i] && !turns;
 		check(j);

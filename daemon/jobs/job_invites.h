@@ -1,5 +1,5 @@
-#ifndef JOB_ROSTER_H
-#define JOB_ROSTER_H
+#ifndef JOB_INVITES_H
+#define JOB_INVITES_H
 #include "abort_reason.h"
 #include "job_list.h"
 #include "roster.h"
@@ -14,7 +14,7 @@ struct task;
 
 /* What a device has of a job. */
 struct invite {
-	struct roster_place place; /* roster_happens alone changes it */
+	struct roster_place place; /* invites_happens alone changes it */
 	uint8_t device[32];
 	uint8_t task[16]; /* of the place; zero until it is handed out */
 	bool stored; /* of a buffered job: that the device has the task is durable */
@@ -28,47 +28,47 @@ struct invite {
 };
 
 /* The id of a task of this round, without a look at who has it. */
-void roster_task_id(const struct engine *g, const struct job *j, uint64_t round,
+void invites_task_id(const struct engine *g, const struct job *j, uint64_t round,
     const uint8_t device[32], uint8_t out[16]);
 /* NULL: it has none. */
-struct invite *roster_find(const struct job *j, const uint8_t device[32]);
+struct invite *invites_find(const struct job *j, const uint8_t device[32]);
 /* Finds or makes the device's. NULL: no memory. */
-struct invite *roster_hold(struct job *j, const uint8_t device[32]);
+struct invite *invites_hold(struct job *j, const uint8_t device[32]);
 /* The open round, for places; of a job without work only that it is over. */
-struct roster_round roster_round(const struct job *j);
+struct roster_round invites_round(const struct job *j);
 /* Something happens to an invitation: a set of roster_action. v may be of a device that has none, and zero. */
-unsigned roster_happens(struct job *j, struct invite *v, const struct roster_event *e);
+unsigned invites_happens(struct job *j, struct invite *v, const struct roster_event *e);
 /* ROSTER_REOPEN or ROSTER_TURN happens to all: those of which nothing is left are gone, and how long devices rest is known. */
-void roster_happens_all(struct job *j, enum roster_event_kind kind);
+void invites_happens_all(struct job *j, enum roster_event_kind kind);
 /* Does the device hold, or has it answered, a task of the open round? Lock held. */
-bool roster_has(const struct job *j, const uint8_t device[32]);
+bool invites_has(const struct job *j, const uint8_t device[32]);
 /* Has it a task of the open round, or may it have one, that is not answered? Lock held. */
-bool roster_awaits(const struct job *j, const uint8_t device[32]);
+bool invites_awaits(const struct job *j, const uint8_t device[32]);
 /* All, in no order. */
-struct invite *roster_items(const struct job *j, size_t *count);
+struct invite *invites_items(const struct job *j, size_t *count);
 /* The round is over: nobody has a task of it, and nobody waits for one. */
-void roster_clear(struct job *j);
+void invites_clear(struct job *j);
 /* Those whose tasks are out, the first by device; how many, at most `most`. */
-size_t roster_first_out(const struct job *j, const struct invite **out, size_t most);
+size_t invites_first_out(const struct job *j, const struct invite **out, size_t most);
 /* A device asked that its rounds can use. */
-void roster_note_usable(struct job *j);
+void invites_note_usable(struct job *j);
 /* The id of an invitation's task, from now on known. */
-const uint8_t *roster_name_task(struct engine *g, const struct job *j, struct invite *v);
+const uint8_t *invites_name_task(struct engine *g, const struct job *j, struct invite *v);
 
 /* --- who is drawn, and who evaluates */
 
 /* Notes an asker of a round that draws (pick: sample); asking twice adds nothing, and failure to note one only leaves it out. Lock held. */
-void roster_note(struct job *j, const uint8_t device[32]);
+void invites_note(struct job *j, const uint8_t device[32]);
 /* An asker that is here no more. Lock held. */
-void roster_forget(struct job *j, const uint8_t device[32]);
+void invites_forget(struct job *j, const uint8_t device[32]);
 /* Is there more to be known of who evaluates? Lock held. */
-bool roster_wants_evaluator(const struct job *j);
+bool invites_wants_evaluator(const struct job *j);
 /* A device that evaluates asked. Without memory to note it the job may end without a figure. Lock held. */
-void roster_note_evaluator(struct job *j, const uint8_t device[32]);
+void invites_note_evaluator(struct job *j, const uint8_t device[32]);
 /* Can as many as its quorum evaluate, as far as is known? Lock held. */
-bool roster_evaluates(const struct job *j);
+bool invites_evaluates(const struct job *j);
 /* Invites the devices with the smallest SHA-256(seed || round || device id) among those noted: how many. Lock held. */
-uint32_t roster_draw(struct job *j);
+uint32_t invites_draw(struct job *j);
 
 /* --- deltas of other rounds than the open one (late.c) */
 

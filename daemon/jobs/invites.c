@@ -12,7 +12,7 @@
 #include "store.h"
 
 void
-roster_task_id(const struct engine *g, const struct job *j, uint64_t round,
+invites_task_id(const struct engine *g, const struct job *j, uint64_t round,
     const uint8_t device[32], uint8_t out[16])
 {
 	uint8_t text[56], mac[HASH_LEN];
@@ -85,7 +85,7 @@ grow_slots(struct job *j)
 }
 
 struct invite *
-roster_find(const struct job *j, const uint8_t device[32])
+invites_find(const struct job *j, const uint8_t device[32])
 {
 	const uint32_t at = j->slots ? j->slots[slot_of(j, device)] : 0;
 
@@ -93,9 +93,9 @@ roster_find(const struct job *j, const uint8_t device[32])
 }
 
 struct invite *
-roster_hold(struct job *j, const uint8_t device[32])
+invites_hold(struct job *j, const uint8_t device[32])
 {
-	struct invite *v = roster_find(j, device);
+	struct invite *v = invites_find(j, device);
 
 	if (v)
 		return v;
@@ -114,7 +114,7 @@ roster_hold(struct job *j, const uint8_t device[32])
 }
 
 struct roster_round
-roster_round(const struct job *j)
+invites_round(const struct job *j)
 {
 	const struct job_work *w = j->work;
 	struct roster_round r = {.machine = &j->facts.round,
@@ -136,9 +136,9 @@ roster_round(const struct job *j)
 }
 
 unsigned
-roster_happens(struct job *j, struct invite *v, const struct roster_event *e)
+invites_happens(struct job *j, struct invite *v, const struct roster_event *e)
 {
-	const struct roster_round round = roster_round(j);
+	const struct roster_round round = invites_round(j);
 	const unsigned actions = roster_step(&v->place, &round, e, clock_ms());
 
 	if (actions & ROSTER_DO_RENAME) {
@@ -149,10 +149,10 @@ roster_happens(struct job *j, struct invite *v, const struct roster_event *e)
 }
 
 void
-roster_happens_all(struct job *j, enum roster_event_kind kind)
+invites_happens_all(struct job *j, enum roster_event_kind kind)
 {
 	const struct roster_event e = {.kind = kind};
-	const struct roster_round round = roster_round(j);
+	const struct roster_round round = invites_round(j);
 	const uint64_t now = clock_ms();
 	size_t kept = 0;
 	uint64_t heard = 0;
@@ -172,7 +172,7 @@ roster_happens_all(struct job *j, enum roster_event_kind kind)
 }
 
 size_t
-roster_first_out(const struct job *j, const struct invite **out, size_t most)
+invites_first_out(const struct job *j, const struct invite **out, size_t most)
 {
 	size_t count = 0;
 
@@ -193,43 +193,43 @@ roster_first_out(const struct job *j, const struct invite **out, size_t most)
 }
 
 bool
-roster_has(const struct job *j, const uint8_t device[32])
+invites_has(const struct job *j, const uint8_t device[32])
 {
-	const struct invite *have = roster_find(j, device);
+	const struct invite *have = invites_find(j, device);
 
 	return have && roster_is_invited(&have->place);
 }
 
 bool
-roster_awaits(const struct job *j, const uint8_t device[32])
+invites_awaits(const struct job *j, const uint8_t device[32])
 {
-	const struct invite *have = roster_find(j, device);
+	const struct invite *have = invites_find(j, device);
 
 	return have && have->place.state == ROSTER_OUT;
 }
 
 const uint8_t *
-roster_name_task(struct engine *g, const struct job *j, struct invite *v)
+invites_name_task(struct engine *g, const struct job *j, struct invite *v)
 {
 	static const uint8_t none[sizeof(v->task)];
 
 	assert(v);
 	if (memcmp(v->task, none, sizeof(none)) != 0)
 		return v->task;
-	roster_task_id(g, j, v->place.round, v->device, v->task);
+	invites_task_id(g, j, v->place.round, v->device, v->task);
 	g->report.tasks_total++;
 	return v->task;
 }
 
 struct invite *
-roster_items(const struct job *j, size_t *count)
+invites_items(const struct job *j, size_t *count)
 {
 	*count = j->invite_count;
 	return j->invites;
 }
 
 void
-roster_clear(struct job *j)
+invites_clear(struct job *j)
 {
 	j->invite_count = j->candidate_count = 0;
 	if (j->slots)
@@ -237,7 +237,7 @@ roster_clear(struct job *j)
 }
 
 void
-roster_note_usable(struct job *j)
+invites_note_usable(struct job *j)
 {
 	j->asked = true;
 }
@@ -245,7 +245,7 @@ roster_note_usable(struct job *j)
 /* --- who is drawn, and who evaluates */
 
 void
-roster_note(struct job *j, const uint8_t device[32])
+invites_note(struct job *j, const uint8_t device[32])
 {
 	struct choice_ticket t;
 
@@ -264,7 +264,7 @@ roster_note(struct job *j, const uint8_t device[32])
 }
 
 void
-roster_forget(struct job *j, const uint8_t device[32])
+invites_forget(struct job *j, const uint8_t device[32])
 {
 	size_t kept = 0;
 
@@ -285,13 +285,13 @@ drop_invited(struct job *j)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < j->candidate_count; i++)
-		if (!roster_has(j, j->candidates[i].device))
+		if (!invites_has(j, j->candidates[i].device))
 			j->candidates[kept++] = j->candidates[i];
 	return kept;
 }
 
 uint32_t
-roster_draw(struct job *j)
+invites_draw(struct job *j)
 {
 	size_t count = drop_invited(j);
 	uint32_t places = round_places(&j->facts.round), drawn = 0;
@@ -300,9 +300,9 @@ roster_draw(struct job *j)
 		count = places;
 	/* Without memory for one its place stays empty. */
 	for (size_t i = 0; i < count; i++) {
-		struct invite *v = roster_hold(j, j->candidates[i].device);
+		struct invite *v = invites_hold(j, j->candidates[i].device);
 		if (v)
-			(void)roster_happens(j, v, &(struct roster_event){.kind = ROSTER_GIVE});
+			(void)invites_happens(j, v, &(struct roster_event){.kind = ROSTER_GIVE});
 		drawn += v != NULL;
 	}
 	j->candidate_count = 0;
@@ -310,14 +310,14 @@ roster_draw(struct job *j)
 }
 
 bool
-roster_wants_evaluator(const struct job *j)
+invites_wants_evaluator(const struct job *j)
 {
 	return j->work->spec.recipe.evaluate_by == EVALUATE_DEVICES &&
 	    j->evaluator_count < j->work->terms.round.quorum;
 }
 
 void
-roster_note_evaluator(struct job *j, const uint8_t device[32])
+invites_note_evaluator(struct job *j, const uint8_t device[32])
 {
 	size_t at = bytes_place(j->evaluators, j->evaluator_count, 32, device, 32);
 	if (at < j->evaluator_count && memcmp(j->evaluators[at], device, 32) == 0)
@@ -332,7 +332,7 @@ roster_note_evaluator(struct job *j, const uint8_t device[32])
 
 /* Of those who reported before a start nothing is known: they may. */
 bool
-roster_evaluates(const struct job *j)
+invites_evaluates(const struct job *j)
 {
 	return j->evaluator_count >= j->work->terms.round.quorum || !j->asked || j->pace.loaded > 0;
 }
@@ -459,6 +459,6 @@ jobs_variate_counts(const struct job *j, const uint8_t device[32])
 	if (!j->members || !states_job_lives(j->facts.state))
 		return false;
 	/* Of a round that is being written as well. */
-	const struct invite *have = roster_find(j, device);
+	const struct invite *have = invites_find(j, device);
 	return (have && have->place.state == ROSTER_ACCEPTED) || find_member(j, device);
 }
