@@ -131,7 +131,6 @@ invites_round(const struct job *j)
 	r.points = j->points;
 	r.point_count = j->point_count;
 	r.rest = j->rest;
-	r.staleness = &w->spec.aggregate.staleness;
 	return r;
 }
 
@@ -144,6 +143,7 @@ invites_happens(struct job *j, struct invite *v, const struct roster_event *e)
 	if (actions & ROSTER_DO_RENAME) {
 		memset(v->task, 0, sizeof(v->task));
 		v->stored = false;
+		v->given_ms = v->began_ms = 0;
 	}
 	return actions;
 }
@@ -165,6 +165,7 @@ invites_happens_all(struct job *j, enum roster_event_kind kind)
 			j->invites[kept++] = *v;
 	}
 	j->invite_count = kept;
+	j->candidate_count = 0;
 	if (j->slots)
 		fill_slots(j);
 	if (kind == ROSTER_TURN && roster_rests(&j->facts.round))

@@ -76,7 +76,6 @@ jobs_take_result(
 	if (!j->facts.round.policy.buffered)
 		jobs_share_end_all(g, j);
 	invites_happens_all(j, ROSTER_TURN);
-	j->candidate_count = 0;
 	j->pace.loaded = 0;
 }
 

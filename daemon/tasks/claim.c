@@ -18,12 +18,12 @@
 
 /* What a refused delta's sender is told. Lock held. */
 static void
-say_refused(enum roster_refusal refusal, const struct job *j, const struct manifest *m,
+say_refused(const struct roster_verdict *v, const struct job *j, const struct manifest *m,
     const struct roster_round *r, struct why *why)
 {
-	const unsigned long long round = m->round, late = roster_taker(r) - m->round;
+	const unsigned long long round = m->round, late = v->late;
 
-	switch (refusal) {
+	switch (v->refusal) {
 	case ROSTER_ACCEPTS:
 		break;
 	case ROSTER_NO_ROUND:
@@ -105,7 +105,7 @@ claim_round(struct engine *g, const struct job *j, const struct manifest *m, con
 	const struct roster_verdict v = roster_judge(have ? &have->place : &nothing, &round, &head);
 	if (!v.refusal)
 		return claim_content(j, m, why);
-	say_refused(v.refusal, j, m, &round, why);
+	say_refused(&v, j, m, &round, why);
 	return roster_refusal_problem(v.refusal);
 }
 
@@ -353,7 +353,8 @@ give_up(struct engine *g, struct job *j, struct invite *v, struct abort_cause ca
 	const struct job_facts *facts = job_facts(j);
 	char hex[17];
 
-	const bool evaluates = v->place.round == facts->row.round && job_evaluates(j);
+	const uint64_t round = v->place.round;
+	const bool evaluates = round == facts->row.round && job_evaluates(j);
 	const bool refused =
 	    tasks_refusal_note(j, v, evaluates ? TASK_EVALUATE : TASK_TRAIN, cause);
 	const struct roster_event e = {.kind = ROSTER_GIVE_UP,
@@ -371,8 +372,7 @@ give_up(struct engine *g, struct job *j, struct invite *v, struct abort_cause ca
 		rounds_step(g, j, ROUND_GAVE_UP, jobs_guard_blames(j, v, cause.reason));
 	if (spent_log(jobs_uses(g).spent, jobs_uses(g).config, v->device, 0))
 		log_event(LOG_LEVEL_INFO, "task.aborted", LOG_S("job", facts->hex),
-		    LOG_U("round", v->place.round), LOG_S("device", hex),
-		    LOG_S("reason", cause.word));
+		    LOG_U("round", round), LOG_S("device", hex), LOG_S("reason", cause.word));
 }
 
 enum err

@@ -173,8 +173,12 @@ take(struct simulate_play *p, const struct simulate_task *t)
 	const unsigned how = actions & ROSTER_DO_FRESH ? ROUND_TAKE_FRESH : 0;
 
 	assert(!(actions & ROSTER_DO_NEXT));
-	return (actions & ROSTER_DO_TAKE) &&
-	    (simulate_play_step(p, ROUND_TAKE, how) & ROUND_DO_TAKE);
+	if (!(actions & ROSTER_DO_TAKE))
+		return false;
+	const unsigned taken = simulate_play_step(p, ROUND_TAKE, how);
+	assert(taken & ROUND_DO_TAKE);
+	(void)taken;
+	return true;
 }
 
 static enum err
@@ -377,8 +381,7 @@ fill_crowd(struct simulate_play *p, struct why *why)
 	    .max_staleness = p->job->round.max_staleness,
 	    .lives = true,
 	    .defers = guard->on && guard->action == GUARD_DO_ROLLBACK,
-	    .points = p->points,
-	    .staleness = &p->job->aggregate.staleness};
+	    .points = p->points};
 	enum err e = simulate_crowd_init(
 	    &p->crowd, p->setup.fleet, &roster, p->job->recipe.local.unit == LOCAL_SIZED);
 	bool in = false;

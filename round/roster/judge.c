@@ -28,8 +28,8 @@ roster_refusal_problem(enum roster_refusal r)
 	return problems[r];
 }
 
-uint64_t
-roster_taker(const struct roster_round *r)
+static uint64_t
+taker_of(const struct roster_round *r)
 {
 	return r->number + round_has_closed(r->machine);
 }
@@ -68,7 +68,7 @@ judge_age(const struct roster_round *r, uint64_t round)
 	if (round > r->number || !takes_late(r) || !r->lives)
 		return ROSTER_NO_ROUND;
 	p = find_point(r, round);
-	if (!p || roster_taker(r) - round > r->max_staleness)
+	if (!p || taker_of(r) - round > r->max_staleness)
 		return ROSTER_TOO_OLD;
 	return p->live ? ROSTER_ACCEPTS : ROSTER_GIVEN_UP;
 }
@@ -101,13 +101,11 @@ judge_place(const struct roster_place *p, const struct roster_round *r, uint64_t
 static struct roster_verdict
 verdict(const struct roster_round *r, uint64_t round, enum roster_refusal refusal, bool next)
 {
-	const uint64_t taker = r->number + next;
+	const uint64_t taker = refusal ? taker_of(r) : r->number + next;
 
-	if (refusal)
-		return (struct roster_verdict){.refusal = refusal};
-	return (struct roster_verdict){.round = taker,
-	    .late = taker - round,
-	    .weight = taker > round ? late_weight(r->staleness, taker - round) : 1};
+	return (struct roster_verdict){.refusal = refusal,
+	    .round = refusal ? 0 : taker,
+	    .late = taker > round ? taker - round : 0};
 }
 
 struct roster_verdict

@@ -36,10 +36,10 @@ struct roster_head {
 
 struct roster_verdict {
 	enum roster_refusal refusal;
-	/* Accepted; else 0 */
-	uint64_t round; /* that takes it as things stand: the open one or the next */
-	uint64_t late; /* so many rounds after its task's */
-	double weight; /* that it counts for its lateness, at most 1 */
+	/* The round that takes the delta as things stand, the open one or the next; 0: refused. */
+	uint64_t round;
+	/* Rounds from the task's to the one that takes the delta, or would; the fold weighs the delta by that (late.h). */
+	uint64_t late;
 };
 
 struct roster_verdict roster_judge(
@@ -47,8 +47,5 @@ struct roster_verdict roster_judge(
 /* The part of that which may change until the delta is taken: all but base, task and kind. */
 struct roster_verdict roster_judge_round(
     const struct roster_place *p, const struct roster_round *r, uint64_t round);
-
-/* The round that would take a delta now. */
-uint64_t roster_taker(const struct roster_round *r);
 
 #endif

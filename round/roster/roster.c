@@ -102,7 +102,7 @@ roster_wait(unsigned actions)
 /* --- answering */
 
 /* The task is answered by what is on its way, or by what comes without one. */
-static void
+static unsigned
 mark_taken(struct roster_place *p, const struct roster_round *r, uint64_t round, bool fresh)
 {
 	if (is_buffered(r) && !(fresh && (p->state == ROSTER_OUT || p->state == ROSTER_COMMITTING)))
@@ -110,8 +110,10 @@ mark_taken(struct roster_place *p, const struct roster_round *r, uint64_t round,
 	else if (fresh && round == r->number)
 		p->state = ROSTER_OUT;
 	else
-		return;
+		return 0;
+	const bool other = p->round != round;
 	p->round = round;
+	return other ? ROSTER_DO_RENAME : 0;
 }
 
 static unsigned
@@ -130,8 +132,8 @@ take(struct roster_place *p, const struct roster_round *r, uint64_t round)
 	const bool next = v.round > r->number;
 	p->next += next;
 	p->now += !next;
-	mark_taken(p, r, round, fresh);
-	return ROSTER_DO_TAKE | (fresh ? ROSTER_DO_FRESH : 0) | (next ? ROSTER_DO_NEXT : 0);
+	return mark_taken(p, r, round, fresh) | ROSTER_DO_TAKE | (fresh ? ROSTER_DO_FRESH : 0) |
+	    (next ? ROSTER_DO_NEXT : 0);
 }
 
 static unsigned

@@ -8,7 +8,6 @@
 
 struct late_point;
 struct round;
-struct staleness_spec;
 
 /*
  * What one device has of one job, its place, as a machine without I/O, clock or memory of other devices. Who holds the places tells one
@@ -52,7 +51,6 @@ struct roster_round {
 	const struct late_point *points;
 	size_t point_count;
 	uint64_t rest; /* rounds that a device waits after the one that took its delta: late_rest */
-	const struct staleness_spec *staleness;
 };
 
 enum roster_event_kind {
@@ -80,7 +78,7 @@ struct roster_event {
 enum roster_action {
 	ROSTER_DO_HAND = 1u << 0, /* the task of the place goes to the device */
 	ROSTER_DO_RENAME =
-	    1u << 1, /* it is another one than before: what is known of that one goes */
+	    1u << 1, /* the task is another one than before: what is known of that one goes */
 	ROSTER_DO_ENTER =
 	    1u << 2, /* ROUND_ASK; if the round has a place for it, now or in a draw, ROSTER_GIVE */
 	ROSTER_DO_REPORTED = 1u << 3, /* no task: it has done its part, or rests; */

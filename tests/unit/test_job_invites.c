@@ -120,10 +120,44 @@ finds_what_it_holds(void **state)
 	play(&rng, 30);
 }
 
+/* A place that comes to hold another task forgets the name and the times of the one before. */
+static void
+another_task(void **state)
+{
+	static const uint8_t id[16], device[32] = {1};
+	struct job *j = job_blank(id);
+
+	(void)state;
+	assert_non_null(j);
+	j->work = calloc(1, sizeof(*j->work));
+	assert_non_null(j->work);
+	j->facts.state = JOB_RUNNING;
+	j->facts.row.round = 6;
+	j->facts.round = (struct round){.state = ROUND_OPEN,
+	    .policy = {.goal = 3, .quorum = 2, .invite_max = 4, .late = true, .buffered = true}};
+	j->work->spec.round.per_device = 2;
+	j->work->spec.round.max_staleness = 3;
+	struct invite *v = invites_hold(j, device);
+	assert_non_null(v);
+	v->place = (struct roster_place){.state = ROSTER_ACCEPTED, .round = 5, .now = 1};
+	memset(v->task, 7, sizeof(v->task));
+	v->stored = true;
+	v->given_ms = 100;
+	v->began_ms = 200;
+	const struct roster_event e = {.kind = ROSTER_TAKE, .round = 6};
+	assert_true(invites_happens(j, v, &e) & ROSTER_DO_TAKE);
+	assert_int_equal(v->place.round, 6);
+	assert_int_equal(v->task[0], 0);
+	assert_false(v->stored);
+	assert_int_equal(v->given_ms + v->began_ms, 0);
+	job_free(j);
+}
+
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(finds_what_it_holds)};
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(finds_what_it_holds), cmocka_unit_test(another_task)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

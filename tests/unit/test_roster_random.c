@@ -151,7 +151,7 @@ take(struct play *p, size_t device, uint64_t round)
 	assert_false(
 	    was.round == round && (was.state == ROSTER_COMMITTING || was.state == ROSTER_ACCEPTED));
 	assert_int_equal(v.round, p->r.number + next);
-	assert_true(v.late <= p->r.max_staleness && v.weight > 0 && v.weight <= 1);
+	assert_true(v.late <= p->r.max_staleness);
 	const unsigned did =
 	    tell(p, ROUND_TAKE, (fresh ? ROUND_TAKE_FRESH : 0) | (next ? ROUND_TAKE_NEXT : 0));
 	assert_true(did & ROUND_DO_TAKE);
@@ -312,7 +312,6 @@ enum job { PLAIN, SAMPLE, LATE, BUFFERED, HOSTILE, JOBS };
 static void
 begin(struct play *p, enum job job, uint64_t seed, bool loses)
 {
-	static const struct staleness_spec staleness = {.weight = STALENESS_SQRT};
 	const bool buffered = job >= BUFFERED;
 	const struct round_policy policy = {.goal = 3,
 	    .quorum = 2,
@@ -335,8 +334,7 @@ begin(struct play *p, enum job job, uint64_t seed, bool loses)
 	    .max_staleness = buffered ? 2 : job == LATE,
 	    .lives = true,
 	    .defers = buffered && seed % 3 == 0,
-	    .points = p->points,
-	    .staleness = &staleness};
+	    .points = p->points};
 	open_points(p);
 	(void)tell(p, ROUND_BEGIN, 0);
 }
