@@ -68,16 +68,16 @@ MADE   := $(strip CC=$(CC) CRYPTO=$(CRYPTO) $(if $(SAN),SAN=$(SAN)) $(if $(FAULT
 BEFORE := $(shell cat $(BUILD)/made 2>/dev/null)
 # Looked for once: without the packages the first of a hundred compiler errors would be all there is to go by.
 HEADERS := mbedtls/ssl.h curl/curl.h cjson/cJSON.h cblas.h sqlite3.h zlib.h png.h jpeglib.h seccomp.h $(if $(filter openssl,$(CRYPTO)),openssl/ssl.h)
-ifeq ($(BEFORE),)
+ifneq ($(filter-out $(MADE),$(BEFORE))$(filter-out $(BEFORE),$(if $(BEFORE),$(MADE))),)
+$(BUILD)/made: FORCE
+	@echo 'make: $(BUILD) was made with $(BEFORE), and this is $(MADE),' \
+	    'whose objects do not mix: give the same words, or another directory (BUILD=), or remove this one' >&2; exit 1
+else
 $(BUILD)/made:
 	@mkdir -p $(@D)
 	$(Q)printf '#include <%s>\n' stdio.h $(HEADERS) | $(CC) $(CPPFLAGS) $(CFLAGS) -E -x c - >/dev/null 2>$@.why || { grep error: $@.why >&2; \
 	    echo "make: packages are missing; as root, \"make deps\" installs them" >&2; exit 1; }
 	@echo '$(MADE)' >$@.why && mv $@.why $@
-else ifneq ($(BEFORE),$(MADE))
-$(BUILD)/made: FORCE
-	@echo 'make: $(BUILD) was made with $(BEFORE), and this is $(MADE),' \
-	    'whose objects do not mix: give the same words, or another directory (BUILD=), or remove this one' >&2; exit 1
 endif
 
 # Once per build, too: each flag compiles a header, and what passed is given to the compiler as a file of arguments.

@@ -131,8 +131,10 @@ data_sets_whole(
 	return ERR_OK;
 }
 
-enum err
-data_sets_split(struct data_sets_item *item, const struct data_spec *job, uint64_t seed,
+/* Points to the training and validation share of the job's examples; if the job wants no validation share, the training share is the whole
+ * set and no copy is made. seed: of job and device, so that a division stays the same. */
+static enum err
+split(struct data_sets_item *item, const struct data_spec *job, uint64_t seed,
     const struct dataset **train, const struct dataset **validation)
 {
 	static const struct dataset empty;
@@ -168,7 +170,7 @@ data_sets_give(struct data_sets_item *item, const struct task *task, const uint8
 {
 	const struct dataset *train, *validation;
 	/* Round 0 stands for "in every round": the validation share of a job never changes. */
-	enum err e = data_sets_split(
+	enum err e = split(
 	    item, &task->recipe.data, training_seed(task->seed, 0, device), &train, &validation);
 
 	*out = (struct examples_task){.drawn = false};

@@ -44,10 +44,6 @@ uint64_t data_sets_count(const struct data_sets_item *item, const struct data_sp
 /* Points *out to all examples that the job works on: of a text, windows of the length that the job wants. */
 ERR_MUST_USE enum err data_sets_whole(
     struct data_sets_item *item, const struct data_spec *job, const struct dataset **out);
-/* Points to the training and validation share of the job's examples; if the job wants no validation share, the training share is the whole
- * set and no copy is made. seed: of job and device, so that a division stays the same. */
-ERR_MUST_USE enum err data_sets_split(struct data_sets_item *item, const struct data_spec *job,
-    uint64_t seed, const struct dataset **train, const struct dataset **validation);
 /* *out: the examples of one task; the caller ends *out with examples_task_deinit, also after a failure. */
 ERR_MUST_USE enum err data_sets_give(struct data_sets_item *item, const struct task *task,
     const uint8_t device[32], struct examples_task *out);

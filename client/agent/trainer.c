@@ -11,10 +11,17 @@
 #include "settings.h"
 #include "training.h"
 
+static bool
+fits_builtin(const struct settings *settings, const struct recipe *recipe)
+{
+	(void)settings;
+	return recipe->builtin;
+}
+
 /* The first that fits does the job: an owner's [trainer builtin] stands before the one that is built in. */
 static const struct trainer trainers[] = {
     {"external", trainer_external_fits, trainer_external_run},
-    {"builtin", trainer_builtin_fits, trainer_builtin_run},
+    {"builtin", fits_builtin, trainer_builtin_run},
 };
 
 const struct trainer *
@@ -35,13 +42,6 @@ trainer_is_builtin(const struct settings *settings, const struct recipe *recipe)
 }
 
 /* --- what is built in */
-
-bool
-trainer_builtin_fits(const struct settings *settings, const struct recipe *recipe)
-{
-	(void)settings;
-	return recipe->builtin;
-}
 
 /* A tensor that was not trained is read to where it stands. */
 static enum err

@@ -74,7 +74,6 @@ const struct trainer *trainer_find(const struct settings *settings, const struct
 
 /* Is the trainer for the recipe the built-in one? */
 bool trainer_is_builtin(const struct settings *settings, const struct recipe *recipe);
-bool trainer_builtin_fits(const struct settings *settings, const struct recipe *recipe);
 ERR_MUST_USE enum err trainer_builtin_run(
     const struct trainer_in *in, struct trainer_out *out, struct why *why);
 /* Do the settings have a [trainer NAME] of the name in the recipe? */

@@ -12,8 +12,7 @@
 #include "confine.h"
 #include "sandbox.h"
 
-#define FIRST_WORDS \
-	3 /* descriptors of a program that is spoken with: what it reads, and what it writes */
+#define FIRST_WORDS 3 /* descriptors of a program that stays: what it reads, and what it writes */
 #define FIRST_TO_GO \
 	"1000" /* of oom_score_adj: when memory is short, the trainer goes, not the agent */
 #define TRUNCATE_VERSION 3 /* of Landlock, from which on it decides about truncate */

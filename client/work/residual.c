@@ -142,7 +142,7 @@ residual_init(struct residual *r, const char *home, uint64_t max_bytes, const st
 	return ERR_OK;
 }
 
-/* --- a delta's course */
+/* --- the way of a delta */
 
 enum err
 residual_open(

@@ -71,15 +71,15 @@ struct engine_uses {
 	struct age *age;
 	struct spent *spent;
 	struct health *health;
-	struct worker_pool *pool;
 	struct budget *budget;
 	struct evalsets *sets;
 	struct stop *stop;
 	const struct wake *wake;
 };
 struct engine_uses jobs_uses(const struct engine *g);
-/* Its registry, for walks over all jobs. */
+/* Its registry, for walks over all jobs; its workers. */
 struct registry *jobs_registry(const struct engine *g);
+struct worker_pool *jobs_pool(const struct engine *g);
 /* For who records and logs on behalf of the coordinator. */
 const struct services *jobs_services(const struct engine *g);
 /* What is counted, to be changed by who has the lock. */

@@ -146,7 +146,6 @@ jobs_uses(const struct engine *g)
 	    .age = s->age,
 	    .spent = s->spent,
 	    .health = s->health,
-	    .pool = s->pool,
 	    .budget = s->budget,
 	    .sets = s->sets,
 	    .stop = s->stop,
@@ -157,6 +156,12 @@ struct registry *
 jobs_registry(const struct engine *g)
 {
 	return g->services->registry;
+}
+
+struct worker_pool *
+jobs_pool(const struct engine *g)
+{
+	return g->services->pool;
 }
 
 const struct services *

@@ -389,7 +389,7 @@ rounds_look_after(struct engine *g)
 	bool begin = jobs_pace(g)->started && !jobs_pace(g)->stopping && !jobs_pace(g)->looking;
 	jobs_pace(g)->looking |= begin;
 	jobs_unlock(g);
-	if (!begin || worker_submit(jobs_uses(g).pool, look_after, g) == ERR_OK)
+	if (!begin || worker_submit(jobs_pool(g), look_after, g) == ERR_OK)
 		return;
 	jobs_lock(g);
 	jobs_pace(g)->looking = false;

@@ -17,7 +17,7 @@ struct fleet_slots {
 	char scratch[PATH_MAX];
 	unsigned count;
 	struct fleet_slot *items;
-	struct spawner_pool *nurseries;
+	struct spawner_pool *pools;
 	struct companion_place *places;
 	bool *busy;
 };
@@ -34,10 +34,10 @@ equip(struct fleet_slots *s, const struct settings *settings, unsigned i, struct
 		return err_set(why, ERR_LIMIT, "path too long: %.80s", s->scratch);
 	enum err e = file_mkdirs(slot->home, 0700, why);
 	if (!e)
-		e = spawner_pool_init(&s->nurseries[i], NULL, why);
+		e = spawner_pool_init(&s->pools[i], NULL, why);
 	if (e)
 		return e;
-	slot->pool = &s->nurseries[i];
+	slot->pool = &s->pools[i];
 	e = spawner_pool_spawner(slot->pool, &slot->spawner, why);
 	if (e) {
 		spawner_pool_deinit(slot->pool);
@@ -71,10 +71,10 @@ allocate(unsigned count)
 	pthread_cond_init(&s->given, NULL);
 	s->count = count;
 	s->items = calloc(count, sizeof(*s->items));
-	s->nurseries = calloc(count, sizeof(*s->nurseries));
+	s->pools = calloc(count, sizeof(*s->pools));
 	s->places = calloc(count, sizeof(*s->places));
 	s->busy = calloc(count, sizeof(*s->busy));
-	if (s->items && s->nurseries && s->places && s->busy)
+	if (s->items && s->pools && s->places && s->busy)
 		return s;
 	fleet_slots_free(s);
 	return NULL;
@@ -112,7 +112,7 @@ fleet_slots_free(struct fleet_slots *s)
 	pthread_cond_destroy(&s->given);
 	pthread_mutex_destroy(&s->lock);
 	free(s->items);
-	free(s->nurseries);
+	free(s->pools);
 	free(s->places);
 	free(s->busy);
 	free(s);

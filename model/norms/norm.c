@@ -200,7 +200,7 @@ affine_row(float *y, const float *x, const float *weight, const float *bias, siz
 }
 
 static struct pass
-rows_course(const struct layer *l, const struct backend_pass *p)
+rows_pass(const struct layer *l, const struct backend_pass *p)
 {
 	size_t width = layer_width(&l->in[0]), rows = p->n * layer_rows(&l->in[0]);
 
@@ -249,7 +249,7 @@ forward_rows(void *arg, size_t first, size_t count, unsigned lane)
 static void
 row_forward(const struct layer *l, const struct backend_pass *p)
 {
-	struct pass c = rows_course(l, p);
+	struct pass c = rows_pass(l, p);
 
 	share(&c, c.s.count, 1, forward_rows);
 }
@@ -342,7 +342,7 @@ backward_rows(void *arg, size_t first, size_t count, unsigned lane)
 static void
 row_backward(const struct layer *l, const struct backend_pass *p)
 {
-	struct pass c = rows_course(l, p);
+	struct pass c = rows_pass(l, p);
 	const struct operands *v = &c.v;
 
 	if (v->weight)

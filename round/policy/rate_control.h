@@ -42,7 +42,7 @@ struct rate_control_turn {
 	char reason[128]; /* "" unless the guard acted */
 };
 
-/* Does the job need a rate_control? Without one each round starts from the model before, at the rate of the schedule. */
+/* Does the job need a struct rate_control? Without one each round starts from the model before, at the rate of the schedule. */
 bool rate_control_matters(const struct job_spec *spec);
 struct rate_control rate_control_start(void);
 /* Must the model, or the state, be kept because the guard may go back to it, now or once it is measured? */

@@ -203,7 +203,7 @@ static const struct {
     {"[limits]\nheader_bytes = 2G\n",
 	"rivuletd.conf:2: [limits] header_bytes: \"2G\" is not a size from 2048 to 65536 "
 	"bytes (K, M or G may follow the number)"},
-    /* http-parser gives up at 80 KiB. */
+    /* HTTP_HEAD_MAX. */
     {"[limits]\nheader_bytes = 65537\n",
 	"rivuletd.conf:2: [limits] header_bytes: \"65537\" is not a size from 2048 to 65536 "
 	"bytes (K, M or G may follow the number)"},

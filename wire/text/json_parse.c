@@ -133,12 +133,11 @@ decode(struct parser *p, char *out, const unsigned char *s, const unsigned char 
 static char *
 read_string(struct parser *p)
 {
-	const unsigned char *start = p->scan.at + 1;
-
 	if (peek(p) != '"') {
-		fail(p, start);
+		fail(p, p->scan.at < p->scan.end ? p->scan.at + 1 : p->scan.end);
 		return NULL;
 	}
+	const unsigned char *start = p->scan.at + 1;
 	json_scan_word(&p->scan);
 	if (p->scan.why)
 		return NULL;
@@ -355,7 +354,9 @@ judge(struct parser *p, const cJSON *root, const unsigned char *start, struct wh
 		return err_set(why, ERR_NOMEM, "out of memory");
 	if (p->bad)
 		return err_set(why, ERR_INVALID, "not JSON at byte %zu", (size_t)(p->bad - start));
-	return p->doubtful ? check_tree(p, root, why) : ERR_OK;
+	enum err e = p->doubtful ? check_tree(p, root, why) : ERR_OK;
+	/* Without memory a key that stands twice is not found again. */
+	return !e && p->no_memory ? err_set(why, ERR_NOMEM, "out of memory") : e;
 }
 
 enum err
