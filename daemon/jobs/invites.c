@@ -187,7 +187,8 @@ invites_first_out(const struct job *j, const struct invite **out, size_t most)
 		if (at == most)
 			continue;
 		count += count < most;
-		memmove(out + at + 1, out + at, (count - 1 - at) * sizeof(*out));
+		for (size_t k = count - 1; k > at; k--)
+			out[k] = out[k - 1];
 		out[at] = v;
 	}
 	return count;

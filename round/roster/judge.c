@@ -122,8 +122,9 @@ roster_judge_round(const struct roster_place *p, const struct roster_round *r, u
 static enum roster_refusal
 judge_head(const struct roster_round *r, const struct roster_head *h)
 {
-	if (!is_in_time(r, h->round) &&
-	    memcmp(h->base, find_point(r, h->round)->base, sizeof(r->points->base)) != 0)
+	const struct late_point *p = is_in_time(r, h->round) ? NULL : find_point(r, h->round);
+
+	if (p && memcmp(h->base, p->base, sizeof(p->base)) != 0)
 		return ROSTER_TASK_BASE;
 	if (!h->is_its_task)
 		return ROSTER_OTHER_TASK;

@@ -4,10 +4,12 @@
  * A directory in memory for targets whose parser reads files. One per process; gone when it ends.
  */
 #include <limits.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "file.h"
@@ -21,14 +23,23 @@ scratch_remove(void)
 	rmdir(scratch_dir);
 }
 
+/* Another test may have filled what is in memory. */
+static inline bool
+scratch_fits(const char *dir)
+{
+	struct statvfs fs;
+
+	return access(dir, W_OK) == 0 && statvfs(dir, &fs) == 0 &&
+	    (uint64_t)fs.f_bavail * fs.f_frsize >= 32u << 20;
+}
+
 /* The directory's name. */
 static inline const char *
 scratch_get(void)
 {
 	if (scratch_dir[0])
 		return scratch_dir;
-	strcpy(scratch_dir,
-	    access("/dev/shm", W_OK) == 0 ? "/dev/shm/fuzz.XXXXXX" : "/tmp/fuzz.XXXXXX");
+	strcpy(scratch_dir, scratch_fits("/dev/shm") ? "/dev/shm/fuzz.XXXXXX" : "/tmp/fuzz.XXXXXX");
 	if (!mkdtemp(scratch_dir))
 		abort();
 	atexit(scratch_remove);
