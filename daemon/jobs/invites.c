@@ -117,17 +117,16 @@ struct roster_round
 invites_round(const struct job *j)
 {
 	const struct job_work *w = j->work;
-	struct roster_round r = {.machine = &j->facts.round,
-	    .number = j->facts.row.round,
-	    .lives = states_job_lives(j->facts.state),
-	    .evaluates = job_evaluates(j)};
+	struct roster_round r = {.number = 0};
 
+	if (w)
+		r = roster_round_of(&w->spec, w->terms.round.task_timeout_s);
+	r.machine = &j->facts.round;
+	r.number = j->facts.row.round;
+	r.lives = states_job_lives(j->facts.state);
+	r.evaluates = job_evaluates(j);
 	if (!w)
 		return r;
-	r.timeout_ms = (uint64_t)(w->terms.round.task_timeout_s * 1000);
-	r.per_device = w->spec.round.per_device;
-	r.max_staleness = w->spec.round.max_staleness;
-	r.defers = w->spec.guard.on && w->spec.guard.action == GUARD_DO_ROLLBACK;
 	r.points = j->points;
 	r.point_count = j->point_count;
 	r.rest = j->rest;

@@ -32,24 +32,17 @@ jobs_late_open(struct job *j, const uint8_t *ended)
 		return;
 	if (ended)
 		memcpy(j->points[0].model, ended, 32);
-	memmove(j->points + 1, j->points, (most - 1) * sizeof(*j->points));
-	j->point_count += j->point_count < most;
-	j->points[0] = (struct late_point){.round = j->facts.row.round};
-	memcpy(j->points[0].base, j->facts.row.base, 32);
-	late_trace(j->points, j->point_count);
+	late_open(j->points, &j->point_count, most, j->facts.row.round, j->facts.row.base);
 }
 
 static enum err
 load_point(void *ctx, const struct store_round *r)
 {
 	struct job *j = ctx;
-	struct job_work *w = j->work;
+	const size_t most = j->work->spec.round.max_staleness + (size_t)1;
 
-	memmove(j->points + 1, j->points, w->spec.round.max_staleness * sizeof(*j->points));
-	j->points[0] = (struct late_point){.round = r->round};
-	memcpy(j->points[0].base, r->base, 32);
+	late_open(j->points, &j->point_count, most, r->round, r->base);
 	memcpy(j->points[0].model, r->model, 32);
-	j->point_count += j->point_count <= w->spec.round.max_staleness;
 	return ERR_OK;
 }
 
@@ -64,15 +57,6 @@ jobs_late_load(struct store_db *db, struct job *j)
 	enum err e = store_round_each(db, j->facts.id, from, oldest + 1, load_point, j);
 	late_trace(j->points, j->point_count);
 	return e;
-}
-
-static const struct late_point *
-find_point(const struct job *j, uint64_t round)
-{
-	for (size_t i = 0; i < j->point_count; i++)
-		if (j->points[i].round == round)
-			return &j->points[i];
-	return NULL;
 }
 
 bool
@@ -105,7 +89,7 @@ jobs_late_holds(const struct job *j, const uint8_t model[32])
 		return true;
 	for (size_t i = 0; i < j->invite_count; i++)
 		if (j->invites[i].place.state == ROSTER_OUT &&
-		    (p = find_point(j, j->invites[i].place.round)) &&
+		    (p = late_find(j->points, j->point_count, j->invites[i].place.round)) &&
 		    memcmp(p->base, model, 32) == 0)
 			return true;
 	return false;

@@ -261,8 +261,7 @@ take(struct engine *g, struct job *j, struct engine_claim *claim)
 
 	if (!v)
 		return ERR_NOMEM;
-	const bool out = v->place.round == claim->round &&
-	    (v->place.state == ROSTER_OUT || v->place.state == ROSTER_EXPIRED);
+	const bool out = v->place.round == claim->round && roster_is_unanswered(&v->place);
 	const unsigned actions = invites_happens(
 	    j, v, &(struct roster_event){.kind = ROSTER_TAKE, .round = claim->round});
 	if (!(actions & ROSTER_DO_TAKE))
@@ -395,8 +394,7 @@ tasks_abort(struct engine *g, const uint8_t device[32], const char *task, struct
 			e = ERR_OK;
 			continue;
 		}
-		if (!have ||
-		    (have->place.state != ROSTER_OUT && have->place.state != ROSTER_EXPIRED) ||
+		if (!have || !roster_is_unanswered(&have->place) ||
 		    !hash_equal(invites_name_task(g, j, have), id, sizeof(id)))
 			continue;
 		memcpy(tail.job, job_facts(j)->id, sizeof(tail.job));

@@ -374,18 +374,14 @@ admits(const struct simulate_play *p, size_t device, bool *out, struct why *why)
 static enum err
 fill_crowd(struct simulate_play *p, struct why *why)
 {
-	const struct guard_spec *guard = &p->job->guard;
-	const struct roster_round roster = {.machine = &p->round,
-	    .timeout_ms = (uint64_t)(p->job->round.task_timeout_s * 1000),
-	    .per_device = p->job->round.per_device,
-	    .max_staleness = p->job->round.max_staleness,
-	    .lives = true,
-	    .defers = guard->on && guard->action == GUARD_DO_ROLLBACK,
-	    .points = p->points};
-	enum err e = simulate_crowd_init(
-	    &p->crowd, p->setup.fleet, &roster, p->job->recipe.local.unit == LOCAL_SIZED);
+	struct roster_round roster = roster_round_of(p->job, p->job->round.task_timeout_s);
 	bool in = false;
 
+	roster.machine = &p->round;
+	roster.lives = true;
+	roster.points = p->points;
+	enum err e = simulate_crowd_init(
+	    &p->crowd, p->setup.fleet, &roster, p->job->recipe.local.unit == LOCAL_SIZED);
 	for (size_t i = 0; !e && i < p->setup.fleet->count; i++) {
 		e = admits(p, i, &in, why);
 		if (!e && in)

@@ -40,11 +40,7 @@ note_point(struct simulate_play *p)
 		return;
 	if (p->point_count > 0)
 		memcpy(p->points[0].model, p->out->model, 32);
-	memmove(p->points + 1, p->points, (most - 1) * sizeof(*p->points));
-	p->point_count += p->point_count < most;
-	p->points[0] = (struct late_point){.round = p->number};
-	memcpy(p->points[0].base, p->coordinator.base->base.id, 32);
-	late_trace(p->points, p->point_count);
+	late_open(p->points, &p->point_count, most, p->number, p->coordinator.base->base.id);
 }
 
 static void

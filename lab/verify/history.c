@@ -409,12 +409,8 @@ add_point(struct cmd_verify_job *j, const struct cmd_verify_round *r)
 		j->points = calloc(most, sizeof(*j->points));
 	if (!j->points)
 		return ERR_NOMEM;
-	memmove(j->points + 1, j->points, (most - 1) * sizeof(*j->points));
-	j->point_count += j->point_count < most;
-	j->points[0] = (struct late_point){.round = r->round};
-	memcpy(j->points[0].base, r->base, 32);
+	late_open(j->points, &j->point_count, most, r->round, r->base);
 	memcpy(j->points[0].model, r->model, 32);
-	late_trace(j->points, j->point_count);
 	return ERR_OK;
 }
 
@@ -423,12 +419,9 @@ static enum err
 step_schedule(struct cmd_verify_job *j, const struct cmd_verify_round *r, struct why *why)
 {
 	static const uint8_t unknown[32];
-	const uint8_t *base = unknown;
+	const struct late_point *p = late_find(j->points, j->point_count, r->measured);
 
-	for (size_t i = 0; i < j->point_count; i++)
-		if (j->points[i].round == r->measured)
-			base = j->points[i].base;
-	return cmd_verify_guards_step(j->schedule, r, base, why);
+	return cmd_verify_guards_step(j->schedule, r, p ? p->base : unknown, why);
 }
 
 /* How the job goes on from here, which its guard may have decided. */

@@ -44,6 +44,26 @@ late_trace(struct late_point *points, size_t count)
 	}
 }
 
+void
+late_open(
+    struct late_point *points, size_t *count, size_t most, uint64_t round, const uint8_t base[32])
+{
+	memmove(points + 1, points, (most - 1) * sizeof(*points));
+	*count += *count < most;
+	points[0] = (struct late_point){.round = round};
+	memcpy(points[0].base, base, sizeof(points[0].base));
+	late_trace(points, *count);
+}
+
+const struct late_point *
+late_find(const struct late_point *points, size_t count, uint64_t round)
+{
+	for (size_t i = 0; i < count; i++)
+		if (points[i].round == round)
+			return &points[i];
+	return NULL;
+}
+
 #define OFTEN 3 /* times a fair share */
 
 uint64_t

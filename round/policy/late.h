@@ -30,6 +30,11 @@ struct late_point {
 	bool live; /* `base` led to the model that the open round starts from */
 };
 
+/* Puts the point of a newer round before the others, with model zero, keeps at most `most` points, and sets `live` of all (late_trace). */
+void late_open(
+    struct late_point *points, size_t *count, size_t most, uint64_t round, const uint8_t base[32]);
+/* The point of a round; NULL: not among them. */
+const struct late_point *late_find(const struct late_point *points, size_t count, uint64_t round);
 /* Sets `live` of all points: points[0] is the open round, the others are the rounds before it without a gap, the newest first. */
 void late_trace(struct late_point *points, size_t count);
 

@@ -48,15 +48,6 @@ is_in_time(const struct roster_round *r, uint64_t round)
 	    (!round_has_closed(r->machine) || round_refuses(r->machine));
 }
 
-static const struct late_point *
-find_point(const struct roster_round *r, uint64_t round)
-{
-	for (size_t i = 0; i < r->point_count; i++)
-		if (r->points[i].round == round)
-			return &r->points[i];
-	return NULL;
-}
-
 /* Of tasks whose round is over. */
 static enum roster_refusal
 judge_age(const struct roster_round *r, uint64_t round)
@@ -67,7 +58,7 @@ judge_age(const struct roster_round *r, uint64_t round)
 		return ROSTER_ACCEPTS;
 	if (round > r->number || !takes_late(r) || !r->lives)
 		return ROSTER_NO_ROUND;
-	p = find_point(r, round);
+	p = late_find(r->points, r->point_count, round);
 	if (!p || taker_of(r) - round > r->max_staleness)
 		return ROSTER_TOO_OLD;
 	return p->live ? ROSTER_ACCEPTS : ROSTER_GIVEN_UP;
@@ -122,7 +113,8 @@ roster_judge_round(const struct roster_place *p, const struct roster_round *r, u
 static enum roster_refusal
 judge_head(const struct roster_round *r, const struct roster_head *h)
 {
-	const struct late_point *p = is_in_time(r, h->round) ? NULL : find_point(r, h->round);
+	const struct late_point *p =
+	    is_in_time(r, h->round) ? NULL : late_find(r->points, r->point_count, h->round);
 
 	if (p && memcmp(h->base, p->base, sizeof(p->base)) != 0)
 		return ROSTER_TASK_BASE;

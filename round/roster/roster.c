@@ -1,5 +1,6 @@
 #include "roster.h"
 
+#include "job.h"
 #include "judge.h"
 #include "round.h"
 
@@ -14,6 +15,21 @@ roster_is_invited(const struct roster_place *p)
 {
 	return p->state == ROSTER_OUT || p->state == ROSTER_COMMITTING ||
 	    p->state == ROSTER_ACCEPTED || p->state == ROSTER_ABORTED;
+}
+
+bool
+roster_is_unanswered(const struct roster_place *p)
+{
+	return p->state == ROSTER_OUT || p->state == ROSTER_EXPIRED;
+}
+
+struct roster_round
+roster_round_of(const struct job_spec *job, double timeout_s)
+{
+	return (struct roster_round){.timeout_ms = (uint64_t)(timeout_s * 1000),
+	    .per_device = job->round.per_device,
+	    .max_staleness = job->round.max_staleness,
+	    .defers = job->guard.on && job->guard.action == GUARD_DO_ROLLBACK};
 }
 
 static bool
@@ -41,8 +57,7 @@ is_done(const struct roster_place *p, const struct roster_round *r)
 bool
 roster_wants_unsent(const struct roster_place *p, const struct roster_round *r)
 {
-	return !is_done(p, r) && p->round != r->number &&
-	    (p->state == ROSTER_OUT || p->state == ROSTER_EXPIRED);
+	return !is_done(p, r) && p->round != r->number && roster_is_unanswered(p);
 }
 
 static unsigned
@@ -167,7 +182,7 @@ give_up(struct roster_place *p, bool passes)
 {
 	const bool out = p->state == ROSTER_OUT;
 
-	if (!out && p->state != ROSTER_EXPIRED)
+	if (!roster_is_unanswered(p))
 		return 0;
 	p->state = passes ? ROSTER_STOPPED : ROSTER_ABORTED;
 	return ROSTER_DO_END | (out ? ROSTER_DO_GAVE_UP : 0);

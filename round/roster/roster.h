@@ -6,6 +6,7 @@
 
 #include "wait_reason.h"
 
+struct job_spec;
 struct late_point;
 struct round;
 
@@ -110,6 +111,10 @@ enum wait_reason roster_wait(unsigned actions);
 bool roster_wants_unsent(const struct roster_place *p, const struct roster_round *r);
 /* Does it hold, or has it answered or given up, a task? */
 bool roster_is_invited(const struct roster_place *p);
+/* May its task still be answered, or given back? */
+bool roster_is_unanswered(const struct roster_place *p);
+/* What a job's document says of its rounds, with the timeout that is in force; the rest is zero. */
+struct roster_round roster_round_of(const struct job_spec *job, double timeout_s);
 /* Do this round's devices rest after a delta (late.h)? */
 bool roster_rests(const struct round *r);
 
