@@ -1,5 +1,4 @@
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include "file.h"
 #include "hex.h"
 #include "identity.h"
+#include "interrupt.h"
 #include "network.h"
 #include "num.h"
 #include "option.h"
@@ -49,22 +49,6 @@ struct alone {
 	const struct settings_data *data;
 	struct json *epochs; /* for --json */
 };
-
-static volatile sig_atomic_t stopping;
-
-static void
-on_signal(int sig)
-{
-	(void)sig;
-	stopping = 1;
-}
-
-static bool
-stop(void *context)
-{
-	(void)context;
-	return stopping;
-}
 
 static enum err
 load_job(struct alone *a, struct why *why)
@@ -169,7 +153,7 @@ run_trainer(struct alone *a, struct work *w, struct trainer_out *out, struct why
 	    .device = a->device,
 	    .companions = &a->companions,
 	    .seconds = a->settings->seconds_per_round,
-	    .stop = stop};
+	    .stop = cmd_interrupted};
 
 	const struct trainer *trainer = trainer_find(a->settings, recipe);
 	if (!trainer)
@@ -369,7 +353,7 @@ train(struct alone *a, struct cmd_trial *trial, struct why *why)
 {
 	enum err e = ERR_OK;
 
-	for (uint64_t r = 1; !e && r <= a->rounds && !stopping; r++)
+	for (uint64_t r = 1; !e && r <= a->rounds && !cmd_interrupted(NULL); r++)
 		e = one_round(a, trial, r, why);
 	if (!e && a->out_file)
 		e = cmd_trial_save(trial, a->out_file, why);
@@ -411,13 +395,8 @@ static int
 go(struct alone *a)
 {
 	struct why why = {""};
-	struct sigaction sa = {.sa_handler = on_signal};
 
-	sigemptyset(&sa.sa_mask);
-	sigaction(SIGTERM, &sa, NULL);
-	sigaction(SIGINT, &sa, NULL);
-	/* A program that stays may close what it is spoken to through. */
-	signal(SIGPIPE, SIG_IGN);
+	cmd_interrupt_catch();
 	a->epochs = json_array();
 	enum err e = load_all(a, &why);
 	if (!e)

@@ -1,4 +1,3 @@
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +6,7 @@
 #include "cpu.h"
 #include "file.h"
 #include "hash.h"
+#include "interrupt.h"
 #include "num.h"
 #include "option.h"
 #include "options.h"
@@ -31,22 +31,6 @@ struct simulation {
 	struct simulate_records records; /* --replay */
 	struct simulate_options options;
 };
-
-static volatile sig_atomic_t stopping;
-
-static void
-on_signal(int sig)
-{
-	(void)sig;
-	stopping = 1;
-}
-
-static bool
-stop(void *context)
-{
-	(void)context;
-	return stopping;
-}
 
 static void
 print_round(void *context, const struct simulate_line *line)
@@ -263,7 +247,7 @@ prepare(struct simulation *s, struct why *why)
 	s->options.setup.train = !s->timing_only;
 	s->options.setup.measure = measures(s);
 	s->options.line = print_round;
-	s->options.stop = stop;
+	s->options.stop = cmd_interrupted;
 	e = simulate_refuse(&s->options, why);
 	if (!e)
 		note_central(s);
@@ -289,7 +273,7 @@ play(struct simulation *s)
 	    ? simulate_replay(&result, &s->options, &s->records, s->out_file, &why)
 	    : simulate_play(&result, &s->options, s->out_file, &why);
 	int rc = e ? cmd_options_fail(e, &why) : exit_code(&result);
-	if (e && stopping)
+	if (e && cmd_interrupted(NULL))
 		rc = CMD_INTERRUPTED;
 
 	if (!e) {
@@ -306,14 +290,9 @@ play(struct simulation *s)
 static int
 go(struct simulation *s)
 {
-	struct sigaction sa = {.sa_handler = on_signal};
 	struct why why = {""};
 
-	sigemptyset(&sa.sa_mask);
-	sigaction(SIGTERM, &sa, NULL);
-	sigaction(SIGINT, &sa, NULL);
-	/* A program that stays may close what it is spoken to through. */
-	signal(SIGPIPE, SIG_IGN);
+	cmd_interrupt_catch();
 	enum err e = prepare(s, &why);
 	int rc = e ? cmd_options_fail(e, &why) : play(s);
 	fleet_deinit(&s->fleet);
