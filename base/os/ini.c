@@ -170,8 +170,9 @@ unknown_section(struct reader *r, const char *head)
 
 /* --- sections and keys */
 
-void
-ini_defaults(const struct ini_key *keys, void *fields)
+/* Sets the defaults of one section. */
+static void
+set_defaults(const struct ini_key *keys, void *fields)
 {
 	/* The tests hold every default against its own range. */
 	for (const struct ini_key *k = keys; k->name; k++)
@@ -200,7 +201,7 @@ add_entry(struct reader *r, const struct ini_section *s, const char *head, const
 	    .section = s, .fields = fields, .file = r->file, .line = r->line, .last = r->file};
 	snprintf(r->now->head, sizeof(r->now->head), "%s%s%s", s->name, *name ? " " : "", name);
 	if (s->open)
-		ini_defaults(s->keys, fields);
+		set_defaults(s->keys, fields);
 }
 
 /* name is what follows the section's own name, or "". */
@@ -429,7 +430,7 @@ start(struct reader *r, const struct ini *ini, struct why *why)
 	ini->warnings->count = 0;
 	for (const struct ini_section *s = ini->sections; s->name; s++)
 		if (!s->open)
-			ini_defaults(s->keys, ini->out);
+			set_defaults(s->keys, ini->out);
 }
 
 static enum err

@@ -113,7 +113,5 @@ const char *ini_notes_place(const struct ini_notes *notes, const void *field, si
 void ini_notes_deinit(struct ini_notes *notes);
 /* Puts a line (option.h) for each key that may be written. */
 ERR_MUST_USE enum err ini_list(struct buf *out, const struct ini_section *sections);
-/* Sets the defaults of one section. */
-void ini_defaults(const struct ini_key *keys, void *fields);
 
 #endif

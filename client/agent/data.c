@@ -106,10 +106,10 @@ static enum err
 names_are_shown(const struct dataset *set, const struct settings_data *from, struct why *why)
 {
 	char name[RECIPE_NAME_MAX] = "";
-	size_t n = data_class_names(from->source.classes, 0, name);
+	size_t n = data_source_names(from->source.classes, 0, name, RECIPE_NAME_MAX);
 
 	for (size_t i = 0; i < n; i++) {
-		data_class_names(from->source.classes, i, name);
+		data_source_names(from->source.classes, i, name, RECIPE_NAME_MAX);
 		if (!*name || !shown_is(name))
 			return err_set(why, ERR_INVALID,
 			    "the name of class %zu has characters that cannot be shown", i);
@@ -132,7 +132,7 @@ data_load(struct dataset *out, const struct settings_data *from, struct why *why
 		e = source_load(out, &from->source, &from->shard, why);
 	if (e)
 		return e;
-	size_t named = data_class_names(from->source.classes, 0, NULL);
+	size_t named = data_source_names(from->source.classes, 0, NULL, RECIPE_NAME_MAX);
 	if (named > 0 && out->labels && named < out->classes)
 		e = err_set(why, ERR_INVALID, "label %zu is beyond the %zu class names",
 		    out->classes - 1, named);
@@ -141,12 +141,6 @@ data_load(struct dataset *out, const struct settings_data *from, struct why *why
 	if (e)
 		dataset_deinit(out);
 	return e;
-}
-
-size_t
-data_class_names(const char *list, size_t i, char out[RECIPE_NAME_MAX])
-{
-	return data_source_names(list, i, out, RECIPE_NAME_MAX);
 }
 
 /* Name i of those that the file has, in a line each; returns how many there are. */
@@ -165,7 +159,7 @@ size_t
 data_names(const struct dataset *set, const struct settings_data *from, size_t i,
     char out[RECIPE_NAME_MAX])
 {
-	size_t n = data_class_names(from->source.classes, i, out);
+	size_t n = data_source_names(from->source.classes, i, out, RECIPE_NAME_MAX);
 
 	return n > 0 || !set->names ? n : file_names(set->names, i, out);
 }

@@ -22,7 +22,5 @@ ERR_MUST_USE enum err data_fits(const struct dataset *set, const struct settings
  * those in the set's file. */
 size_t data_names(const struct dataset *set, const struct settings_data *from, size_t i,
     char out[RECIPE_NAME_MAX]);
-/* Number of names in a comma-separated list; copies name i (trimmed) to out if out is not NULL. */
-size_t data_class_names(const char *list, size_t i, char out[RECIPE_NAME_MAX]);
 
 #endif

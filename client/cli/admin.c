@@ -102,8 +102,8 @@ cmd_admin_open(struct cmd_admin *a, struct why *why)
 	return session_open_socket(&a->session, path, why);
 }
 
-void
-cmd_admin_close(struct cmd_admin *a)
+static void
+close_session(struct cmd_admin *a)
 {
 	session_free(a->session);
 	a->session = NULL;
@@ -197,7 +197,7 @@ cmd_admin_duration(const char *text, uint64_t *seconds)
 int
 cmd_admin_end(struct cmd_admin *a, enum err e, const struct why *why)
 {
-	cmd_admin_close(a);
+	close_session(a);
 	return e ? cmd_options_fail(e, why) : CMD_OK;
 }
 

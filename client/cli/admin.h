@@ -31,7 +31,6 @@ struct cmd_admin {
 
 /* Opens a session by --url, else by the socket of --socket, of $RIVULET_SOCKET, or /run/rivulet/admin.sock. */
 ERR_MUST_USE enum err cmd_admin_open(struct cmd_admin *a, struct why *why);
-void cmd_admin_close(struct cmd_admin *a);
 /* Sends a request; body: JSON text or NULL. A GET that is answered 429 is repeated a few times, after the time that the answer says. out
  * may be NULL: the answer's body is not wanted; else the caller frees *out (NULL for an empty body). */
 ERR_MUST_USE enum err cmd_admin_call(struct cmd_admin *a, const char *method, const char *path,

@@ -46,8 +46,9 @@ cmd_doctor_span(char out[32], double seconds)
 		}
 }
 
-int
-cmd_doctor_code(const struct cmd_doctor *d)
+/* The exit code that all findings together deserve: the first fault's, else the first warning's, else 0. */
+static int
+exit_code(const struct cmd_doctor *d)
 {
 	for (int level = CMD_DOCTOR_FAULT; level >= CMD_DOCTOR_WARNING; level--)
 		for (size_t i = 0; i < d->count; i++)
@@ -86,7 +87,7 @@ print_json(const struct cmd_doctor *d)
 	json_add_string(doc, "home", d->home);
 	if (d->joined)
 		json_add_string(doc, "device", d->identity.device);
-	json_add_u64(doc, "code", (uint64_t)cmd_doctor_code(d));
+	json_add_u64(doc, "code", (uint64_t)exit_code(d));
 	if (d->offset_known)
 		json_add_double(doc, "clock_offset", (double)d->offset);
 	for (size_t i = 0; i < d->count; i++) {
@@ -125,7 +126,7 @@ examine(const char *home, const char *config, bool offline, bool json)
 		print_json(d);
 	else
 		print_text(d);
-	int code = cmd_doctor_code(d);
+	int code = exit_code(d);
 	if (d->usable)
 		credentials_deinit(&d->held);
 	settings_free(d->settings);

@@ -41,8 +41,6 @@ void cmd_doctor_add(struct cmd_doctor *d, const char *check, enum cmd_doctor_lev
     const char *advice, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
 /* "3 days", "5 hours", "20 seconds". */
 void cmd_doctor_span(char out[32], double seconds);
-/* The exit code that all findings together deserve: the first fault's, else the first warning's, else 0. */
-int cmd_doctor_code(const struct cmd_doctor *d);
 
 /* Home, lock, identity files. Sets joined and usable. */
 void cmd_doctor_home_check(struct cmd_doctor *d);

@@ -130,8 +130,9 @@ work_deinit(struct work *w)
 	memset(w, 0, sizeof(*w));
 }
 
-double
-work_left(const struct work *w)
+/* Seconds until the task's deadline; negative after the deadline. */
+static double
+seconds_left(const struct work *w)
 {
 	return w->task.deadline_s - (backoff_now() - w->came_at);
 }
@@ -139,7 +140,7 @@ work_left(const struct work *w)
 double
 work_budget(const struct work *w, double own)
 {
-	double left = work_left(w) * DEADLINE_SHARE;
+	double left = seconds_left(w) * DEADLINE_SHARE;
 
 	if (left <= 0)
 		left = 0.001;

@@ -58,8 +58,6 @@ struct work {
 ERR_MUST_USE enum err work_load(
     struct work *w, const char *path, uint64_t memory_bytes, struct why *why);
 void work_deinit(struct work *w);
-/* Seconds until the task's deadline; negative after the deadline. */
-double work_left(const struct work *w);
 /* Seconds that training may take from now on: a share of the time until the deadline, at most `own` (0: no limit of the owner's), never
  * 0. */
 double work_budget(const struct work *w, double own);

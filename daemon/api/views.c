@@ -262,8 +262,9 @@ views_overrides(const struct override_set *o, const struct job_spec *document)
 	return all;
 }
 
-const uint8_t *
-views_seen_by(const struct exchange *x)
+/* The id of a client that is a device, which may see only jobs that select it; NULL for a client that may see all jobs. */
+static const uint8_t *
+seen_by(const struct exchange *x)
 {
 	return x->who.roles & ROLE_READERS ? NULL : x->who.device;
 }
@@ -290,7 +291,7 @@ views_jobs(struct exchange *x, struct json *head)
 	struct engine_slice *slice = calloc(1, sizeof(*slice));
 
 	if (slice)
-		slice->device = views_seen_by(x);
+		slice->device = seen_by(x);
 	exchange_list(x, head, "jobs", fill_jobs, slice);
 }
 
@@ -468,7 +469,7 @@ views_find_job(struct exchange *x, uint8_t id[16], struct job_view *out)
 {
 	if (!views_find_id(x, id))
 		return false;
-	bool found = engine_job(x->services->engine, id, views_seen_by(x), out);
+	bool found = engine_job(x->services->engine, id, seen_by(x), out);
 	exchange_looked(x, out->read_bytes / VIEWS_BYTES_PER_ROW);
 	if (!found)
 		exchange_problem(x, PROBLEM_UNKNOWN_JOB, "no such job, or not for this device");

@@ -12,8 +12,6 @@ struct json *views_job(const struct job_view *v);
 struct json *views_overrides(const struct override_set *o, const struct job_spec *document);
 /* Answers with the members of `head`, which is freed (NULL: none), and "jobs", the jobs that the client may see. */
 void views_jobs(struct exchange *x, struct json *head);
-/* The id of a client that is a device, which may see only jobs that select it; NULL for a client that may see all jobs. */
-const uint8_t *views_seen_by(const struct exchange *x);
 /* The last tasks of a job that devices gave back: for administrators and the job's owner. */
 struct json *views_failures(struct engine *g, struct registry *registry, const uint8_t job[16]);
 /* Adds to job "invited", the devices that work on the open round, and "silent", those that had not answered when it was opened again. */

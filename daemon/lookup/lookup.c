@@ -35,8 +35,8 @@ struct search {
 	struct fits own, others;
 };
 
-enum lookup_kind
-lookup_kind_find(const char *word)
+static enum lookup_kind
+find_kind(const char *word)
 {
 	for (enum lookup_kind k = 0; k < LOOKUP_UNKNOWN; k++)
 		if (strcmp(kinds[k].word, word) == 0)
@@ -196,9 +196,13 @@ choose(const struct search *s, char id[65], struct why *why)
 	return ERR_OK;
 }
 
-enum err
-lookup_find(struct engine *g, struct registry *registry, const struct lookup_question *q,
-    char id[65], struct why *why)
+/*
+ * id: what the word means, in hex (README.md). ERR_NOTFOUND; ERR_EXISTS: two things fit the word at one step, and why names
+ * both. Looks at every job or device, releasing locks in between: for a worker.
+ */
+static enum err
+find(struct engine *g, struct registry *registry, const struct lookup_question *q, char id[65],
+    struct why *why)
 {
 	struct search s = {.question = q};
 	enum err e = q->kind == LOOKUP_DEVICE ? registry_each(registry, NULL, note_device, &s)
@@ -224,7 +228,7 @@ lookup_handle(struct exchange *x)
 
 	if (!http_query(&x->request, "kind", kind, sizeof(kind)))
 		kind[0] = '\0';
-	q.kind = lookup_kind_find(kind);
+	q.kind = find_kind(kind);
 	if (q.kind == LOOKUP_UNKNOWN || !http_query(&x->request, "word", word, sizeof(word)) ||
 	    !*word) {
 		exchange_problem(x, PROBLEM_BAD_REQUEST,
@@ -232,7 +236,7 @@ lookup_handle(struct exchange *x)
 		    "beginning of one");
 		return;
 	}
-	enum err e = lookup_find(x->services->engine, x->services->registry, &q, id, &why);
+	enum err e = find(x->services->engine, x->services->registry, &q, id, &why);
 	exchange_looked(x, looked / THINGS_PER_ROW);
 	if (e == ERR_NOTFOUND)
 		exchange_problem(x, kinds[q.kind].missing, "%s", why.text);

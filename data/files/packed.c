@@ -18,8 +18,8 @@ packed_labels_at(const struct packed *p)
 	    (uint64_t)p->array.count * p->array.features * dataset_type_size(p->array.type);
 }
 
-uint64_t
-packed_groups_at(const struct packed *p)
+static uint64_t
+groups_at(const struct packed *p)
 {
 	return packed_labels_at(p) +
 	    (uint64_t)p->array.count * 4 * (p->target_width ? p->target_width : 1);
@@ -28,7 +28,7 @@ packed_groups_at(const struct packed *p)
 uint64_t
 packed_names_at(const struct packed *p)
 {
-	return packed_groups_at(p) + (p->groups ? (uint64_t)p->array.count * 4 : 0);
+	return groups_at(p) + (p->groups ? (uint64_t)p->array.count * 4 : 0);
 }
 
 uint64_t
@@ -183,7 +183,7 @@ packed_groups(int32_t **out, const struct packed *p, const uint8_t *file, struct
 	if (p->groups == 0)
 		return err_set(
 		    why, ERR_INVALID, "the packed set tells no groups apart: pack it with --group");
-	return whole_numbers(out, p, file + packed_groups_at(p), p->groups, "group", why);
+	return whole_numbers(out, p, file + groups_at(p), p->groups, "group", why);
 }
 
 enum err

@@ -20,7 +20,6 @@ struct packed {
 
 /* Where labels (or targets), groups and class names begin, and the length of the file; in bytes. */
 uint64_t packed_labels_at(const struct packed *p);
-uint64_t packed_groups_at(const struct packed *p);
 uint64_t packed_names_at(const struct packed *p);
 uint64_t packed_length(const struct packed *p);
 

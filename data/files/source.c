@@ -225,8 +225,9 @@ take_shape(struct dataset *d, const char *text, struct why *why)
 	return ERR_OK;
 }
 
-struct csv_form
-source_csv(const struct data_source *from, const struct shard *shard)
+/* The form for csv_read and csv_stream that the keys of [data NAME] and the shard ask for. */
+static struct csv_form
+csv_form_of(const struct data_source *from, const struct shard *shard)
 {
 	return (struct csv_form){.label = *from->label ? from->label : NULL,
 	    .columns = from->columns,
@@ -260,7 +261,7 @@ choose_lines(
 static enum err
 load_csv(struct dataset *out, struct choice *c, const struct data_source *from, struct why *why)
 {
-	const struct csv_form how = source_csv(from, c->shard);
+	const struct csv_form how = csv_form_of(from, c->shard);
 	struct file_map file = {0};
 	enum err e = map(&file, from->path, why);
 

@@ -14,9 +14,6 @@ struct shard;
  */
 #define SOURCE_COPY_MAX ((uint64_t)64 << 20)
 
-/* The form for csv_read and csv_stream that the keys of [data NAME] and the shard ask for. */
-struct csv_form source_csv(const struct data_source *from, const struct shard *shard);
-
 /* Reads the examples of the shard (NULL: all). Formats glyphs and external are not files: ERR_UNSUPPORTED. Blocks on the disk.
  * ERR_NOTFOUND if a file is missing; `why` names the file at fault, once. The caller deinits *out. */
 ERR_MUST_USE enum err source_load(struct dataset *out, const struct data_source *from,

@@ -25,8 +25,10 @@
 
 /* --- files */
 
-enum err
-cmd_verify_chain_line(FILE *f, struct buf *line)
+/* Appends the next line of a file to `line` (emptied before) without its end. ERR_NOTFOUND at the end of the file, ERR_LIMIT if
+ * the line is longer than line->max. */
+static enum err
+read_line(FILE *f, struct buf *line)
 {
 	char piece[4096];
 
@@ -218,7 +220,7 @@ check_body(struct reading *r, struct cmd_verify_entry *out, struct json **tree, 
 {
 	uint8_t digest[HASH_LEN];
 
-	enum err e = cmd_verify_chain_line(r->bodies, &r->body);
+	enum err e = read_line(r->bodies, &r->body);
 	if (e)
 		return e == ERR_NOMEM ? e : err_set(why, ERR_CORRUPT, "its body is missing");
 	hash_sha256(digest, buf_str(&r->body), r->body.len);
@@ -247,7 +249,7 @@ next_detail(struct reading *r)
 
 	if (r->next.data || r->damaged)
 		return ERR_OK;
-	enum err e = cmd_verify_chain_line(r->lines, &r->line);
+	enum err e = read_line(r->lines, &r->line);
 	if (e == ERR_NOTFOUND || e == ERR_NOMEM)
 		return e;
 	if (!e)
@@ -368,7 +370,7 @@ read_entry(struct reading *r,
 static enum err
 check_end(struct reading *r, struct why *why)
 {
-	if (cmd_verify_chain_line(r->bodies, &r->body) != ERR_NOTFOUND)
+	if (read_line(r->bodies, &r->body) != ERR_NOTFOUND)
 		return err_set(why, ERR_CORRUPT, "there is a body without its entry");
 	if (next_detail(r) != ERR_NOTFOUND)
 		return err_set(why, ERR_CORRUPT, "there is a detail without its entry");

@@ -34,8 +34,4 @@ ERR_MUST_USE enum err cmd_verify_chain_read(const char *dir, const char *ca_file
     enum err (*fn)(void *ctx, const struct cmd_verify_entry *e, struct why *why), void *ctx,
     struct cmd_verify_chain *out, struct why *why);
 
-/* Appends the next line of a file to `line` (emptied before) without its end. ERR_NOTFOUND at the end of the file, ERR_LIMIT if
- * the line is longer than line->max. */
-ERR_MUST_USE enum err cmd_verify_chain_line(FILE *f, struct buf *line);
-
 #endif

@@ -108,7 +108,8 @@ gemm_choice_can(enum gemm_class class, enum gemm_way way)
 	return way != GEMM_OPENBLAS || classes[class].large;
 }
 
-enum gemm_way gemm_choice_even(enum gemm_class class)
+/* The way of a class in which no way is clearly quicker: mostly the usual one. */
+static enum gemm_way usual_way(enum gemm_class class)
 {
 	return classes[class].even ? GEMM_OPENBLAS : classes[class].usual;
 }
@@ -280,7 +281,7 @@ static const struct probe {
 #define ROUNDS_LEAST 2
 #define ROUNDS_MOST 15
 #define SECONDS 0.03 /* no further round after these */
-#define CLEARLY 0.97 /* of gemm_choice_even's time, which what takes its place must be below */
+#define CLEARLY 0.97 /* of usual_way's time, which what takes its place must be below */
 
 struct bench {
 	float *a, *b, *packed, *c;
@@ -392,7 +393,7 @@ gemm_choice_of(const struct gemm_times *times)
 
 	for (size_t i = 0; i < GEMM_CLASSES; i++) {
 		const double *ms = times->ms[i];
-		enum gemm_way even = gemm_choice_even((enum gemm_class)i);
+		enum gemm_way even = usual_way((enum gemm_class)i);
 		double bound = CLEARLY * ms[even];
 		c.way[i] = bound > 0 ? even : c.way[i];
 		for (size_t way = 0; way < GEMM_WAYS; way++)

@@ -75,8 +75,6 @@ ERR_MUST_USE enum err gemm_choice_read(
 struct gemm_times {
 	double ms[GEMM_CLASSES][GEMM_WAYS];
 };
-/* The way of a class in which no way is clearly quicker: mostly the usual one. */
-enum gemm_way gemm_choice_even(enum gemm_class class);
 /* Times every way of every class on products as networks have them, and chooses gemm_choice_even's way unless another is clearly quicker.
  * Takes up to some 50 ms of this thread's processor time, and allocates some 4 MiB meanwhile. ERR_NOMEM. */
 ERR_MUST_USE enum err gemm_choice_measure(struct gemm_choice *choice, struct gemm_times *times);
