@@ -18,7 +18,7 @@ struct packed {
 	uint64_t names_bytes; /* 0: the classes have no names */
 };
 
-/* Where labels (or targets), groups and class names begin, and the length of the file; in bytes. */
+/* Where labels (or targets) and class names begin, and the length of the file; in bytes. */
 uint64_t packed_labels_at(const struct packed *p);
 uint64_t packed_names_at(const struct packed *p);
 uint64_t packed_length(const struct packed *p);
