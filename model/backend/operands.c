@@ -36,7 +36,9 @@ operands_sgd(const struct layer_param *to, const struct backend_pass *p)
 {
 	struct sgd s = *p->sgd;
 
-	s.add |= to->adds;
+	s.add |= to->adds && !s.apart;
+	if (s.apart)
+		s.apart = to->apart ? s.apart + to->apart_at : NULL;
 	s.waits = to->lent;
 	if (s.scratch)
 		s.scratch += to->room;

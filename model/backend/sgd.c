@@ -9,7 +9,8 @@ sgd_begin(const struct sgd *s, size_t first)
 	if (s->step)
 		return (struct sgd_target){s->scratch, 1, s->add ? 1 : 0};
 	if (s->gradient)
-		return (struct sgd_target){s->gradient + first, s->share, s->add ? 1 : 0};
+		return (struct sgd_target){
+		    s->apart ? s->apart : s->gradient + first, s->share, s->add ? 1 : 0};
 	if (s->velocity)
 		return (struct sgd_target){s->velocity + first, 1, s->momentum};
 	return (struct sgd_target){s->params + first, -s->rate, 1 - s->rate * s->weight_decay};
@@ -53,6 +54,8 @@ sgd_end(const struct sgd *s, size_t first, size_t count)
 
 	if (!s->waits && (s->step || (!s->gradient && s->velocity)))
 		team_elements(s->team, count, TEAM_MOVE, end_some, &c);
+	if (!s->waits && s->complete)
+		s->complete(s->context, first, count);
 }
 
 CPU_CLONES static void

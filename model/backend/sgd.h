@@ -15,6 +15,8 @@ struct sgd {
 	float *params;
 	float *velocity; /* NULL: no momentum */
 	float *gradient; /* not NULL: gradients are collected here, and no parameter changes */
+	/* Not NULL: where layers that share a weight collect its gradients apart (layer_param.apart); of the tensor at hand, if it is one. */
+	float *apart;
 	float share; /* the factor of this gradient in the collected one */
 	bool add; /* this gradient is added to the collected one */
 	bool waits; /* an earlier layer will add to the tensor's gradient: no step yet */
@@ -22,6 +24,8 @@ struct sgd {
 	/* Not NULL: called with some elements of a tensor's gradient, which lies in `scratch` (layer_param.room); the function may change
 	 * them. Several threads call it with parts of one tensor. */
 	void (*step)(const void *context, size_t first, float *gradient, size_t count);
+	/* Of collected gradients: called when a tensor's is complete, as far as this pass goes. NULL: not wanted. */
+	void (*complete)(const void *context, size_t first, size_t count);
 	const void *context;
 	float *scratch;
 };

@@ -53,6 +53,9 @@ struct layer_param {
 	bool lent; /* the parameter belongs to an earlier layer and is no tensor of this layer */
 	bool adds; /* a later layer that shares the parameter has handed over a gradient before */
 	size_t room; /* where a step forms the gradient: floats into sgd.scratch */
+	/* Of a step of several batches: this layer's gradients are added up by themselves, at so many floats into sgd.apart. */
+	bool apart;
+	size_t apart_at;
 };
 
 #define LAYER_PARAMS_MAX (4 * NET_SPEC_STACK_MAX)
@@ -68,6 +71,7 @@ layer_lora(const struct layer_spec *s)
 struct layer {
 	struct layer_spec spec; /* inputs: indices within the net */
 	uint32_t index; /* in the whole network; the net may be a part */
+	bool uncut; /* the network may not be cut in front of the layer (cuts.h) */
 	struct layer_shape in[RECIPE_INPUTS_MAX];
 
 	/* Set by layer_check. */

@@ -6,17 +6,12 @@
 void
 blocks_cuts(const struct blocks_in *in, bool *cut)
 {
-	size_t crossing[RECIPE_LAYERS_MAX] = {0};
-	bool written[RECIPE_LAYERS_MAX] = {false}; /* over, behind the place */
-
-	for (size_t i = 0; i < in->count; i++) {
-		for (size_t c = i + 1; in->root[i] == i && c <= in->last_user[i]; c++)
-			crossing[c]++;
-		for (size_t c = in->root[i] + 1; c <= i; c++)
-			written[c] = true;
-	}
 	for (size_t c = 1; c < in->count; c++)
-		cut[c] = !written[c] && crossing[c] == (in->root[c - 1] < in->count ? 1 : 0);
+		cut[c] = !in->layers[c].uncut;
+	/* What crosses must not be written over behind the place. */
+	for (size_t i = 0; i < in->count; i++)
+		for (size_t c = in->root[i] + 1; c <= i; c++)
+			cut[c] = false;
 }
 
 struct stretch {

@@ -5,7 +5,7 @@
 
 /*
  * Cuts a network into blocks, each of which the backward pass computes again from the one tensor that enters the block. A cut is possible
- * where exactly one tensor crosses, such as behind the sum of a residual connection. The last block need not be computed again, nor layers
+ * where cuts.h says so, such as behind the sum of a residual connection. The last block need not be computed again, nor layers
  * before the first one that trains. Pure.
  */
 struct blocks_in {
@@ -13,7 +13,6 @@ struct blocks_in {
 	size_t count;
 	/* Of each layer: the layer whose output's bytes its own output shares; count: the net's input. */
 	const size_t *root;
-	const size_t *last_user; /* of each root: the last layer that reads it */
 	/* Of each layer: what it keeps for the backward pass if nothing is dropped. */
 	const size_t *bytes;
 };

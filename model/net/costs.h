@@ -22,7 +22,8 @@ struct costs_layer {
 };
 
 struct costs {
-	/* In the state. gradient: of all tensors; or of the largest and of each that layers share; or 0. */
+	/* In the state. gradient: of all tensors, and of each that layers share once more for every such layer but one; or of the largest
+	 * and of each that layers share; or 0. */
 	uint64_t weights, optimizer, gradient;
 	uint64_t contexts; /* what is kept for backward passes, in all contexts */
 	uint64_t shared; /* outputs and gradients that are live for a part of a pass */

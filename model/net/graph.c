@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cuts.h"
 #include "num.h"
 
 /* Inputs exist, come earlier, and are as many as the type takes. */
@@ -27,38 +28,39 @@ check_inputs(const struct layer *l, struct why *why)
 	return ERR_OK;
 }
 
-/* A weight that is used behind `cut` is not one of before. */
-static enum err
-check_tie(const struct net_spec *spec, size_t i, size_t cut, struct why *why)
+static bool
+is_inside(const struct net_part *p, size_t layer)
 {
-	uint32_t tied = spec->layers[i].tied;
-
-	if (tied == 0 || tied > cut)
-		return ERR_OK;
-	return err_set(why, ERR_UNSUPPORTED,
-	    "layer \"%s\" uses the weight of \"%s\" across the cut before \"%s\"",
-	    spec->layers[i].name, spec->layers[tied - 1].name, spec->layers[cut].name);
+	return (layer >= p->first && layer < p->last) ||
+	    (layer >= p->tail.first && layer < p->tail.last);
 }
 
-/* Only the output of the layer before `cut` may be read behind it. */
+/* Who shares a weight is in one part. */
+static enum err
+check_ties(const struct net_part *p, struct why *why)
+{
+	const struct net_spec *spec = p->spec;
+
+	for (size_t i = 0; i < spec->layer_count; i++) {
+		uint32_t tied = spec->layers[i].tied;
+		if (tied > 0 && tied <= i && is_inside(p, i) != is_inside(p, tied - 1))
+			return err_set(why, ERR_UNSUPPORTED,
+			    "layer \"%s\" uses the weight of \"%s\", which is in another part",
+			    spec->layers[i].name, spec->layers[tied - 1].name);
+	}
+	return ERR_OK;
+}
+
 static enum err
 check_cut(const struct net_spec *spec, size_t cut, struct why *why)
 {
-	for (size_t i = cut; i < spec->layer_count; i++) {
-		enum err e = check_tie(spec, i, cut, why);
-		if (e)
-			return e;
-		for (size_t k = 0; k < spec->layers[i].input_count && k < RECIPE_INPUTS_MAX; k++) {
-			int from = spec->layers[i].inputs[k];
-			if (from >= LAYER_INPUT && from < (int)cut - 1)
-				return err_set(why, ERR_UNSUPPORTED,
-				    "layer \"%s\" reads \"%s\" across the cut before \"%s\"",
-				    spec->layers[i].name,
-				    from == LAYER_INPUT ? "input" : spec->layers[from].name,
-				    spec->layers[cut].name);
-		}
-	}
-	return ERR_OK;
+	struct cuts_crossing c;
+
+	if (!cuts_crossed(spec, cut, &c))
+		return ERR_OK;
+	return err_set(why, ERR_UNSUPPORTED,
+	    "layer \"%s\" reads \"%s\" across the cut before \"%s\"", spec->layers[c.reader].name,
+	    c.from == LAYER_INPUT ? "input" : spec->layers[c.from].name, spec->layers[cut].name);
 }
 
 /* Its weight becomes the earlier layer's. Gradients are handed over from the last layer to the first. */
@@ -133,8 +135,9 @@ ask(const struct backend *backend, struct layer *l, struct why *why)
 	return ERR_OK;
 }
 
+/* In a part the gradient of the range's input is wanted. */
 static enum err
-add_layer(struct graph *g, struct layer *l, size_t first, struct why *why)
+add_layer(struct graph *g, struct layer *l, const struct net_part *p, struct why *why)
 {
 	enum err e = layer_check_type(l, why);
 
@@ -144,60 +147,68 @@ add_layer(struct graph *g, struct layer *l, size_t first, struct why *why)
 		return e;
 	for (size_t i = 0; i < l->spec.input_count; i++) {
 		int from = l->spec.inputs[i];
-		l->in[i] = from == LAYER_INPUT ? g->input : g->layers[from].out;
+		l->in[i] = from == LAYER_INPUT ? g->range[0].input : g->layers[from].out;
 		l->trains |= from != LAYER_INPUT && g->layers[from].trains;
-		l->trains |= first > 0 && from == (int)first - 1;
+		l->trains |= from >= 0 && !is_inside(p, (size_t)from);
 	}
 	return layer_check(l, why);
 }
 
-/* Drops what lies before the part. */
+/* Keeps the layers of the ranges alone. */
 static void
-trim(struct graph *g, size_t first)
+trim(struct graph *g, const struct net_part *p)
 {
-	if (first == 0)
-		return;
-	g->input = g->layers[first - 1].out;
-	g->count -= first;
-	memmove(g->layers, g->layers + first, g->count * sizeof(*g->layers));
-	for (size_t i = 0; i < g->count; i++)
-		for (size_t k = 0; k < g->layers[i].spec.input_count; k++)
-			g->layers[i].spec.inputs[k] -= (int)first;
+	const size_t first[NET_RANGES] = {p->first, p->tail.first},
+		     last[NET_RANGES] = {p->last, p->tail.last};
+	size_t at = 0;
+
+	g->ranges = p->tail.last > 0 ? 2 : 1;
+	for (size_t r = 0; r < g->ranges; r++) {
+		struct graph_range *range = &g->range[r];
+		range->begin = at;
+		range->count = last[r] - first[r];
+		if (first[r] > 0)
+			range->input = g->layers[first[r] - 1].out;
+		memmove(g->layers + at, g->layers + first[r], range->count * sizeof(*g->layers));
+		for (size_t i = at; i < at + range->count; i++)
+			for (size_t k = 0; k < g->layers[i].spec.input_count; k++)
+				g->layers[i].spec.inputs[k] -= (int)first[r];
+		at += range->count;
+	}
+	g->count = at;
 }
 
 static enum err
 build(struct graph *g, const struct net_part *part, const struct backend *backend, struct why *why)
 {
 	const struct net_spec *spec = part->spec;
-	size_t first = part->first;
 	const uint32_t *in = spec->input;
+	struct cuts_crossing crossing;
 	enum err e = spec->input_dims == 2
-	    ? layer_shape_rows(&g->input, in[0], in[2], "input", why)
-	    : layer_shape_set(&g->input, in[0], in[1], in[2], "input", why);
+	    ? layer_shape_rows(&g->range[0].input, in[0], in[2], "input", why)
+	    : layer_shape_set(&g->range[0].input, in[0], in[1], in[2], "input", why);
 
 	for (size_t i = 0; !e && i < g->count; i++) {
 		struct layer *l = &g->layers[i];
-		*l = (struct layer){.spec = spec->layers[i], .index = (uint32_t)i};
-		e = add_layer(g, l, first, why);
+		*l = (struct layer){.spec = spec->layers[i],
+		    .index = (uint32_t)i,
+		    .uncut = cuts_crossed(spec, i, &crossing)};
+		e = add_layer(g, l, part, why);
 		if (!e && l->spec.tied > 0)
 			e = tie(g, l, why);
-		if (!e && i >= first)
+		if (!e && is_inside(part, i))
 			e = ask(backend, l, why);
-		if (!e && i >= first)
+		if (!e && is_inside(part, i))
 			e = add_tensors(g, l, part, why);
 	}
 	if (!e)
-		trim(g, first);
+		trim(g, part);
 	return e;
 }
 
 static enum err
-check_part(const struct net_spec *spec, size_t first, size_t last, struct why *why)
+check_range(const struct net_spec *spec, size_t first, size_t last, struct why *why)
 {
-	if (spec->layer_count == 0)
-		return err_set(why, ERR_INVALID, "the network has no layers");
-	if (spec->layer_count > RECIPE_LAYERS_MAX)
-		return err_set(why, ERR_LIMIT, "more than %d layers", RECIPE_LAYERS_MAX);
 	if (first >= last || last > spec->layer_count)
 		return err_set(
 		    why, ERR_INVALID, "the network has no layers [%zu, %zu)", first, last);
@@ -205,13 +216,30 @@ check_part(const struct net_spec *spec, size_t first, size_t last, struct why *w
 	return e ? e : check_cut(spec, last, why);
 }
 
+static enum err
+check_part(const struct net_part *p, struct why *why)
+{
+	const struct net_spec *spec = p->spec;
+
+	if (spec->layer_count == 0)
+		return err_set(why, ERR_INVALID, "the network has no layers");
+	if (spec->layer_count > RECIPE_LAYERS_MAX)
+		return err_set(why, ERR_LIMIT, "more than %d layers", RECIPE_LAYERS_MAX);
+	enum err e = check_range(spec, p->first, p->last, why);
+	if (!e && p->tail.last > 0)
+		e = p->tail.first > p->last
+		    ? check_range(spec, p->tail.first, p->tail.last, why)
+		    : err_set(why, ERR_INVALID, "the second range does not lie behind a gap");
+	return e ? e : check_ties(p, why);
+}
+
 enum err
 graph_build(
     struct graph *g, const struct net_part *part, const struct backend *backend, struct why *why)
 {
-	enum err e = check_part(part->spec, part->first, part->last, why);
+	enum err e = check_part(part, why);
 
-	*g = (struct graph){.count = part->last};
+	*g = (struct graph){.count = part->tail.last > 0 ? part->tail.last : part->last};
 	if (e)
 		return e;
 	g->layers = calloc(g->count, sizeof(*g->layers));
@@ -229,4 +257,14 @@ graph_deinit(struct graph *g)
 	tensor_table_deinit(&g->tensors);
 	free(g->layers);
 	*g = (struct graph){0};
+}
+
+const struct layer *
+graph_lender(const struct graph *g, const struct layer *l)
+{
+	const struct layer *at = g->layers;
+
+	while (at->index != l->spec.tied - 1)
+		at++;
+	return at;
 }

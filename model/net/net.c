@@ -13,10 +13,11 @@ check_loss(const struct net *net, struct why *why)
 
 	if (!net->ends)
 		return ERR_OK;
-	if (net->loss.target_input && (net->part.first > 0 || l->out.size != net->graph.input.size))
+	/* A part without the input is given that as targets. */
+	if (net_meets_input(net) && l->out.size != net->graph.range[0].input.size)
 		return err_set(why, ERR_INVALID,
 		    "layer \"%s\": its %zu outputs are to meet an input of %zu values",
-		    l->spec.name, l->out.size, net->graph.input.size);
+		    l->spec.name, l->out.size, net->graph.range[0].input.size);
 	if (net->loss.type != LOSS_CROSS_ENTROPY)
 		return ERR_OK;
 	if (l->out.dims == 3)
@@ -77,7 +78,7 @@ make_state(struct net *net, size_t vectors, size_t scratch, struct why *why)
 	if (!plan_state(net->graph.tensors.elements, 1, &stride) ||
 	    !plan_state(net->graph.tensors.elements, vectors, &bytes) ||
 	    !plan_state(scratch, 1, &behind) || !num_add(bytes, behind, &bytes) ||
-	    !num_add(bytes, net->plan.passes, &all) ||
+	    !num_add(bytes, net_passes(net), &all) ||
 	    (net->part.max_bytes > 0 && all > net->part.max_bytes))
 		return err_set(why, ERR_LIMIT,
 		    "the network needs more memory than the limit of %llu bytes",
@@ -120,17 +121,71 @@ stands(const struct net *net, uint64_t first)
 	return false;
 }
 
+/* Where the parameters of the first range end. */
+static uint64_t
+behind_first(const struct net *net)
+{
+	uint64_t end = 0;
+
+	for (size_t i = 0; i < net->graph.range[0].count; i++) {
+		const struct layer *l = &net->graph.layers[i];
+		for (size_t k = 0; k < l->param_count; k++)
+			if (l->param[k].at + l->param[k].count > end)
+				end = l->param[k].at + l->param[k].count;
+	}
+	return end;
+}
+
 static void
 list_moving(struct net *net)
 {
 	const struct tensor_table *t = &net->graph.tensors;
 
-	net->moving_count = 0;
-	for (size_t i = 0; i < t->count; i++)
-		if (!stands(net, t->items[i].begin / sizeof(float)))
-			net->moving[net->moving_count++] =
-			    (struct update_range){(size_t)(t->items[i].begin / sizeof(float)),
-				(size_t)t->items[i].elements};
+	net->moving_count = net->moving_tail = 0;
+	for (size_t i = 0; i < t->count; i++) {
+		uint64_t first = t->items[i].begin / sizeof(float);
+		if (stands(net, first))
+			continue;
+		net->moving[net->moving_count++] =
+		    (struct update_range){(size_t)first, (size_t)t->items[i].elements};
+		if (first < behind_first(net))
+			net->moving_tail = net->moving_count;
+	}
+}
+
+/* Of a layer whose weight others use, or that uses another's: that weight's layer, counted from 1 in the whole network; else 0. */
+static uint32_t
+lender_of(const struct net *net, size_t i)
+{
+	const struct layer *l = &net->graph.layers[i];
+
+	if (l->spec.tied > 0)
+		return l->spec.tied;
+	return l->param_count > PARAM_WEIGHT && l->param[PARAM_WEIGHT].adds ? l->index + 1 : 0;
+}
+
+static bool
+is_last_sharer(const struct net *net, size_t i)
+{
+	for (size_t k = i + 1; k < net->graph.count; k++)
+		if (net->graph.layers[k].spec.tied == lender_of(net, i))
+			return false;
+	return true;
+}
+
+/* Of the layers that share a weight all but the last add up their gradients apart. */
+static void
+place_apart(struct net *net)
+{
+	const size_t line = 64 / sizeof(float);
+
+	for (size_t i = 0; i < net->graph.count; i++) {
+		struct layer_param *p = &net->graph.layers[i].param[PARAM_WEIGHT];
+		p->apart = !p->hold && lender_of(net, i) > 0 && !is_last_sharer(net, i);
+		p->apart_at = net->apart;
+		if (p->apart)
+			net->apart += (p->count + line - 1) / line * line;
+	}
 }
 
 /* One room for all tensors that are moved when their layer has handed them over, and one for each that gathers what several layers do. */
@@ -152,9 +207,7 @@ place_gradients(struct net *net)
 	for (size_t i = 0; i < net->graph.count; i++) {
 		struct layer_param *p = &layers[i].param[PARAM_WEIGHT];
 		if (layers[i].spec.tied > 0) {
-			p->room = layers[layers[i].spec.tied - 1 - net->part.first]
-				      .param[PARAM_WEIGHT]
-				      .room;
+			p->room = graph_lender(&net->graph, &layers[i])->param[PARAM_WEIGHT].room;
 		} else if (p->adds && !p->hold) {
 			p->room = net->rooms;
 			net->rooms += (p->count + line - 1) / line * line;
@@ -162,26 +215,50 @@ place_gradients(struct net *net)
 	}
 }
 
+/* The ranges lie one behind the other: between the two passes of one may be passes of the other. */
+static enum err
+plan_ranges(struct net *net, struct why *why)
+{
+	const struct net_part *p = &net->part;
+	size_t at = 0;
+	enum err e = ERR_OK;
+
+	for (size_t r = 0; !e && r < net->graph.ranges; r++) {
+		const struct graph_range *g = &net->graph.range[r];
+		struct net_run *run = &net->run[r];
+		run->at = at;
+		run->context = r > 0 ? p->contexts : 0;
+		run->contexts = r > 0 ? p->tail.contexts : p->contexts;
+		run->begins = r == 0 && p->first == 0;
+		run->ends = net->ends && r + 1 == net->graph.ranges;
+		const struct plan_want want = {.max_batch = p->max_batch,
+		    .contexts = run->contexts,
+		    .threads = net_threads(net),
+		    .train = p->train,
+		    .input_gradient = !run->begins,
+		    .ends = run->ends,
+		    .recompute = p->recompute};
+		e = plan_passes(&run->plan, net->graph.layers + g->begin, g->count, &want, why);
+		if (!e && !num_add(at, run->plan.passes, &at))
+			e = err_set(why, ERR_LIMIT, "the network is too large");
+	}
+	return e;
+}
+
 static enum err
 set_up(struct net *net, const struct net_spec *spec, struct why *why)
 {
 	const struct net_part *p = &net->part;
-	const struct plan_want want = {.max_batch = p->max_batch,
-	    .contexts = p->contexts,
-	    .threads = net_threads(net),
-	    .train = p->train,
-	    .input_gradient = p->first > 0,
-	    .ends = net->ends,
-	    .recompute = p->recompute};
 	enum err e = graph_build(&net->graph, p, net->backend, why);
 
 	if (!e)
-		e = plan_passes(&net->plan, net->graph.layers, net->graph.count, &want, why);
+		e = plan_ranges(net, why);
 	if (!e)
 		e = take_loss(net, spec, why);
 	if (!e) {
 		find_vocabulary(net);
 		place_gradients(net);
+		place_apart(net);
 		e = check_loss(net, why);
 	}
 	if (!e)
@@ -189,9 +266,9 @@ set_up(struct net *net, const struct net_spec *spec, struct why *why)
 	if (e)
 		return e;
 	if (p->planned == 0)
-		net->passes = net->backend->allocate(net->plan.passes);
+		net->passes = net->backend->allocate(net_passes(net));
 	net->moving = calloc(net->graph.tensors.count + 1, sizeof(*net->moving));
-	net->contexts = calloc(p->contexts, sizeof(*net->contexts));
+	net->contexts = calloc(net_contexts(net), sizeof(*net->contexts));
 	if ((p->planned == 0 && !net->passes) || !net->moving || !net->contexts)
 		return err_set(why, ERR_NOMEM, "no memory for the network");
 	list_moving(net);
@@ -216,16 +293,18 @@ arithmetic_of(const struct net_spec *spec)
 enum err
 net_new_part(struct net **out, const struct net_part *part, struct why *why)
 {
-	if (part->max_batch == 0 || part->contexts == 0)
-		return err_set(why, ERR_INVALID,
-		    part->contexts > 0 ? "the batch is empty" : "a net needs a context");
+	bool context = part->contexts > 0 && (part->tail.last == 0 || part->tail.contexts > 0);
+
+	if (part->max_batch == 0 || !context)
+		return err_set(
+		    why, ERR_INVALID, context ? "the batch is empty" : "a net needs a context");
 	struct net *net = calloc(1, sizeof(*net));
 	if (!net)
 		return err_set(why, ERR_NOMEM, "no memory for the network");
 	net->backend = &backend_cpu;
 	net->arithmetic = arithmetic_of(part->spec);
 	net->part = *part;
-	net->ends = part->last == part->spec->layer_count;
+	net->ends = part->spec->layer_count == (part->tail.last > 0 ? part->tail.last : part->last);
 	enum err e = set_up(net, part->spec, why);
 	if (e)
 		net_free(net);
@@ -287,7 +366,16 @@ net_params(struct net *net)
 size_t
 net_inputs(const struct net *net)
 {
-	return net->graph.input.size;
+	return net->graph.range[0].input.size;
+}
+
+struct net_edges
+net_range_edges(const struct net *net, size_t range)
+{
+	const struct graph_range *g = &net->graph.range[range];
+
+	return (struct net_edges){
+	    g->input.size, net->graph.layers[g->begin + g->count - 1].out.size};
 }
 
 size_t
@@ -322,9 +410,9 @@ net_label_weight(const struct net *net, int32_t label)
 size_t
 net_targets(const struct net *net)
 {
-	bool wants = net->ends && net->loss.type != LOSS_CROSS_ENTROPY && !net->loss.target_input;
+	bool wants = net->ends && net->loss.type != LOSS_CROSS_ENTROPY;
 
-	return wants ? net_last(net)->out.size : 0;
+	return wants && !net_meets_input(net) ? net_last(net)->out.size : 0;
 }
 
 size_t
@@ -369,7 +457,7 @@ uint64_t
 net_bytes(const struct net *net)
 {
 	return ((uint64_t)net->vectors * net->stride + net->scratch) * sizeof(float) +
-	    net->plan.passes;
+	    net_passes(net);
 }
 
 /* --- the first parameters */
@@ -426,18 +514,22 @@ net_prepare(struct net *net, const struct net_update *how, struct why *why)
 {
 	if (!net->part.train)
 		return ERR_STATE;
-	if (how->clip > 0 && (net->part.first > 0 || !net->ends))
-		return err_set(why, ERR_UNSUPPORTED,
-		    "the norm of a gradient is known to the whole network only");
 	net->stores = update_stores(how);
-	bool apart = !net->stores && (net->ties || update_collects(how));
-	enum err e = make_state(net, 1 + update_vectors(how), apart ? net->rooms : 0, why);
+	/* Behind the vectors: gradients of single tensors, or those that are added up apart. */
+	bool single = !net->stores && (net->ties || update_collects(how));
+	size_t behind = single ? net->rooms : how->parts > 1 ? net->apart : 0;
+	enum err e = make_state(net, 1 + update_vectors(how), behind, why);
 	if (e || net->part.planned > 0)
 		return e;
 	float *rooms = update_begin(
 	    &net->update, how, net->state, net->stride, (size_t)net->graph.tensors.elements);
-	if (apart)
+	if (single)
 		net->update.gradient = rooms;
+	else if (behind > 0)
+		net->update.apart = rooms;
 	net->update.team = net->part.team;
+	for (size_t r = 0; r < net->graph.ranges; r++)
+		net->run[r].collected = false;
+	memset(net->gathered, 0, sizeof(net->gathered));
 	return ERR_OK;
 }

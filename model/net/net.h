@@ -22,11 +22,13 @@ ERR_MUST_USE enum err net_new(struct net **out, const struct net_spec *spec, siz
     uint32_t max_batch, bool train, uint64_t max_bytes, struct why *why);
 
 /*
- * A part of a network: layers [first, last), with their parameters only. Several parts, each with one tensor between it and the next, do
- * together what the whole does, bit for bit, if randomness is drawn by place (draw.h). ERR_UNSUPPORTED if a layer reads more across a cut
- * than the output of the layer before it; otherwise as net_new.
+ * A part of a network: layers [first, last), with their parameters only, and perhaps a second range of layers behind a gap. Several parts,
+ * with one tensor at each cut, do together what the whole does, bit for bit, if randomness is drawn by place (draw.h). ERR_UNSUPPORTED if a
+ * layer reads more across a cut than the output of the layer before it (cuts.h), or if layers of two parts share a weight; otherwise as
+ * net_new.
  */
 struct team;
+#define NET_RANGES 2
 struct net_part {
 	const struct net_spec *spec; /* the whole; not looked at later */
 	size_t classes; /* of the whole */
@@ -34,6 +36,11 @@ struct net_part {
 	uint32_t max_batch;
 	/* Batches that may be between forward and backward at once, at least 1. */
 	uint32_t contexts;
+	/* The second range, whose contexts are numbered behind those of the first; last 0: there is none. */
+	struct {
+		size_t first, last;
+		uint32_t contexts;
+	} tail;
 	bool train;
 	/* Above 0: the net is planned for so many threads, and nothing is allocated. Such a net has no parameters and no passes, only
 	 * figures (net_work, net_bytes, costs.h). */
@@ -71,6 +78,11 @@ struct net_drawing {
 ERR_MUST_USE enum err net_draw(const struct net *net, const struct net_drawing *how);
 /* Floats per example. */
 size_t net_inputs(const struct net *net);
+/* Floats per example that enter and leave one of the part's ranges, 0 or 1. */
+struct net_edges {
+	size_t in, out;
+};
+struct net_edges net_range_edges(const struct net *net, size_t range);
 uint32_t net_max_batch(const struct net *net);
 /* Width of the output (classes for cross-entropy): of a sequence, of one step. */
 size_t net_outputs(const struct net *net);
@@ -80,7 +92,8 @@ size_t net_labels(const struct net *net);
 bool net_label_counts(const struct net *net, int32_t label);
 /* The weight of a label in the mean loss: 0 if it does not count, 1 if it is out of range. */
 double net_label_weight(const struct net *net, int32_t label);
-/* Targets of an example; 0 with labels, or where the input is the target. */
+/* Targets of an example; 0 with labels, or where the input is the target: a part that has the loss and not the input wants that as the
+ * batch's targets. */
 size_t net_targets(const struct net *net);
 /* Inputs must be whole numbers below the returned one; 0: any numbers. */
 size_t net_vocabulary(const struct net *net);
@@ -150,8 +163,7 @@ struct net_update {
 	uint32_t groups;
 };
 /* Makes room for what such steps keep, forgets what earlier steps kept, and takes the parameters as anchor. Without net_prepare a net can
- * only do plain SGD steps, which keep nothing, and none if layers share a weight. ERR_LIMIT above max_bytes, ERR_NOMEM, ERR_UNSUPPORTED
- * for clip in a part. */
+ * only do plain SGD steps, which keep nothing, and none if layers share a weight. ERR_LIMIT above max_bytes, ERR_NOMEM. */
 ERR_MUST_USE enum err net_prepare(struct net *net, const struct net_update *how, struct why *why);
 /* Forward, backward and update in one call; net_output() is then undefined. result holds the loss before the step. Parameters are
  * untouched after a failure: as net_eval, ERR_STATE for a net not built to train or not prepared, ERR_LIMIT, ERR_NOMEM. */
@@ -161,15 +173,29 @@ ERR_MUST_USE enum err net_step(struct net *net, const struct net_batch *batch,
  * net_move makes the step. Only after net_prepare with parts above 1. Errors as net_step. */
 ERR_MUST_USE enum err net_add(
     struct net *net, const struct net_batch *batch, float share, struct net_result *result);
-/* With `groups` above 1: the gradients added since the last net_fold become one term of the sum that net_move takes. Called at least once
- * before net_move. */
+/* With `groups` above 1: the gradients added since the last net_fold, a run, become one term of the sum that net_move takes. Called at
+ * least once before net_move. */
 void net_fold(struct net *net);
+/* With `groups` above 1, in place of net_fold: the caller adds the terms up. Returns the gradient of the run, net_tensors()->elements
+ * floats, which stays until the next call; net_move takes what these floats are then. */
+float *net_hand(struct net *net);
 void net_move(struct net *net, const struct net_update *how);
 
 /*
+ * net_move of a net in parts, which know the norm of the whole gradient together: the parts' ranges call net_norm in the order of the
+ * network's layers, with the same lanes, zeros at first; then every part makes its step with net_norm_factor of the lanes. Without clip no
+ * net_norm is called, and the factor is 1.
+ */
+#define NET_NORM_LANES 8
+void net_norm(
+    struct net *net, const struct net_update *how, size_t range, double lanes[NET_NORM_LANES]);
+float net_norm_factor(const struct net_update *how, const double lanes[NET_NORM_LANES]);
+void net_move_scaled(struct net *net, const struct net_update *how, float factor);
+
+/*
  * The two halves of net_add, for parts: between a batch's net_forward and net_backward may lie those of other batches, each in a context of
- * its own. What the batch points to must stay until its net_backward. net_forward has the errors of net_eval; its output, n x outputs, is
- * net_context_output() until the context's next pass.
+ * its own. What the batch points to must stay until its net_backward. net_forward has the errors of net_eval; its output, n x what leaves
+ * the context's range, is net_context_output() until the context's next pass.
  */
 ERR_MUST_USE enum err net_forward(struct net *net, uint32_t context, const struct net_batch *batch);
 const float *net_context_output(const struct net *net, uint32_t context);
@@ -179,11 +205,19 @@ struct net_gradients {
 	/* Out: the gradient of the inputs, n x inputs, for the part before; NULL: not wanted, as in the first part. */
 	float *input;
 	float share; /* the factor of the parameters' gradient, as in net_add */
+	/* For a run's last batch: called with each tensor's first element and the run's gradient of the tensor, once that is complete: from
+	 * the last layer to the first, a tensor that layers share with the first of these layers. The gradient stays until the
+	 * net_fold, net_hand or net_move. NULL: not wanted. */
+	void (*complete)(void *context, size_t first, const float *gradient, size_t count);
+	void *context;
 };
 /* result: as net_add in the last part, untouched in parts without the loss. Empties the context, also after an error. ERR_STATE if the
  * context holds no batch or the net is not prepared with parts above 1; ERR_INVALID for a gradient missing or too many. */
 ERR_MUST_USE enum err net_backward(struct net *net, uint32_t context,
     const struct net_gradients *gradients, struct net_result *result);
+/* The net_eval of a part: a pass without dropout, for which there is no net_backward. result: untouched in ranges without the loss. */
+ERR_MUST_USE enum err net_look(
+    struct net *net, uint32_t context, const struct net_batch *batch, struct net_result *result);
 /* For tests: the gradient of the mean loss over the batch, net_tensors()->elements floats. Gradients of frozen tensors are not written. */
 ERR_MUST_USE enum err net_gradient(struct net *net, const struct net_batch *batch, float *grad);
 

@@ -479,7 +479,7 @@ place_blocks(struct planning *p, struct plan *plan, struct why *why)
 {
 	size_t bytes[RECIPE_LAYERS_MAX], all = 0, best = SIZE_MAX, least = plan->passes;
 	bool cut[RECIPE_LAYERS_MAX] = {false};
-	const struct blocks_in in = {p->layers, p->count, p->root, p->last_user, bytes};
+	const struct blocks_in in = {p->layers, p->count, p->root, bytes};
 	enum err e = ERR_OK;
 
 	begin(p);

@@ -59,12 +59,10 @@ rename_all(const struct net *net, struct tensor_table *have, const char *data, s
 	const struct layer *layers = net->graph.layers;
 	enum err e = ERR_OK;
 
-	/* A net that is a part has no ties across its cuts. */
 	for (size_t i = 0; !e && i < net->graph.count; i++)
 		if (layers[i].spec.tied > 0)
 			e = rename_shared(&layers[i],
-			    layers[layers[i].spec.tied - 1 - net->part.first].spec.name, have, data,
-			    why);
+			    graph_lender(&net->graph, &layers[i])->spec.name, have, data, why);
 	return e;
 }
 

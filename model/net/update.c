@@ -7,7 +7,7 @@
 #include "team.h"
 
 /* Partial sums of a norm; part of the result's definition, so it never changes. */
-#define LANES 8
+#define LANES NET_NORM_LANES
 /* As torch.nn.utils.clip_grad_norm_ adds it to the norm. */
 #define CLIP_EPSILON 1e-6
 
@@ -156,20 +156,6 @@ update_next(struct update *u, const struct net_update *how)
 	    .epsilon = (float)how->epsilon};
 }
 
-/* What torch's clip_grad_norm_ multiplies with. */
-static float
-clip_factor(const float *gradient, double clip, const struct update_range *r, size_t count)
-{
-	double lane[LANES] = {0}, sum = 0;
-
-	for (size_t i = 0; i < count; i++)
-		gather_squares(lane, gradient + r[i].first, r[i].count);
-	for (size_t k = 0; k < LANES; k++)
-		sum += lane[k];
-	double factor = clip / (sqrt(sum) + CLIP_EPSILON);
-	return factor < 1 ? (float)factor : 1;
-}
-
 /* What the clip does not see yet. */
 static void
 pull_tensor(const struct update_fused *f, size_t first, float *g, size_t count)
@@ -227,13 +213,13 @@ sweep_some(void *arg, size_t at, size_t count, unsigned lane)
 }
 
 static void
-sweep(struct sweep *s, const struct update_range *r, size_t count,
+sweep(struct sweep *s, const struct update_ranges *r,
     void (*fn)(const struct sweep *s, size_t first, float *g, size_t count))
 {
 	s->fn = fn;
-	for (size_t i = 0; i < count; i++) {
-		s->first = r[i].first;
-		team_elements(s->f->update->team, r[i].count, TEAM_MOVE, sweep_some, s);
+	for (size_t i = 0; i < r->count; i++) {
+		s->first = r->items[i].first;
+		team_elements(s->f->update->team, r->items[i].count, TEAM_MOVE, sweep_some, s);
 	}
 }
 
@@ -273,24 +259,78 @@ update_fold(struct update *u, size_t count)
 {
 	team_elements(u->team, count, TEAM_MOVE, fold_some, u);
 	u->summed = true;
-	u->collected = false;
+}
+
+/* Of two vectors. */
+struct sum {
+	float *to;
+	const float *from;
+};
+
+static void
+add_some(void *arg, size_t at, size_t count, unsigned lane)
+{
+	const struct sum *s = arg;
+
+	(void)lane;
+	add_scaled(s->to + at, s->from + at, count, 1);
+}
+
+void
+update_add(const struct update *u, float *to, const float *from, size_t count)
+{
+	struct sum s = {to, from};
+
+	team_elements(u->team, count, TEAM_MOVE, add_some, &s);
+}
+
+static struct sweep
+sweep_of(const struct update_fused *f)
+{
+	const struct update *u = f->update;
+
+	return (struct sweep){.f = f, .gradient = u->total ? u->total : u->gradient};
+}
+
+void
+update_norm(struct update *u, const struct net_update *how, float *params,
+    const struct update_ranges *ranges, double lanes[NET_NORM_LANES])
+{
+	const struct update_fused f = {u, how, params};
+	struct sweep s = sweep_of(&f);
+
+	if (how->prox != 0)
+		sweep(&s, ranges, pull_some);
+	u->pulled = true;
+	for (size_t i = 0; i < ranges->count; i++)
+		gather_squares(lanes, s.gradient + ranges->items[i].first, ranges->items[i].count);
+}
+
+/* What torch's clip_grad_norm_ multiplies with. */
+float
+update_factor(const struct net_update *how, const double lanes[NET_NORM_LANES])
+{
+	double sum = 0;
+
+	for (size_t k = 0; k < LANES; k++)
+		sum += lanes[k];
+	double factor = how->clip / (sqrt(sum) + CLIP_EPSILON);
+	return factor < 1 ? (float)factor : 1;
 }
 
 void
 update_move(struct update *u, const struct net_update *how, float *params,
-    const struct update_range *ranges, size_t range_count)
+    const struct update_ranges *ranges, float factor)
 {
 	const struct update_fused f = {u, how, params};
-	struct sweep s = {.f = &f, .gradient = u->total ? u->total : u->gradient};
+	struct sweep s = sweep_of(&f);
 
+	s.factor = factor;
 	update_next(u, how);
-	if (how->prox != 0)
-		sweep(&s, ranges, range_count, pull_some);
-	if (how->clip > 0) {
-		s.factor = clip_factor(s.gradient, how->clip, ranges, range_count);
-		if (s.factor < 1)
-			sweep(&s, ranges, range_count, shrink_some);
-	}
-	sweep(&s, ranges, range_count, move_some);
-	u->collected = u->summed = false;
+	if (how->prox != 0 && !u->pulled)
+		sweep(&s, ranges, pull_some);
+	if (factor < 1)
+		sweep(&s, ranges, shrink_some);
+	sweep(&s, ranges, move_some);
+	u->summed = u->pulled = false;
 }

@@ -17,9 +17,11 @@ struct update {
 	float *first, *second, *anchor, *total; /* vectors of the net's state; NULL: not needed */
 	/* whole: a vector of the state; else room for single tensors' gradients, set by the caller. */
 	float *gradient;
+	float
+	    *apart; /* gradients that layers sharing a weight add up apart; NULL: there are none */
 	bool whole;
-	bool collected; /* `gradient` holds a sum */
 	bool summed; /* `total` holds a sum */
+	bool pulled; /* the step's gradient has the pull of prox */
 	uint64_t steps; /* of Adam so far */
 	double power1, power2; /* beta1 and beta2 to the power `steps` */
 	struct adam adam; /* of the current step */
@@ -49,14 +51,26 @@ struct update_fused {
 void update_next(struct update *u, const struct net_update *how);
 void update_tensor(const void *fused, size_t first, float *gradient, size_t count);
 
-/* Adds the collected gradient to the total, and begins to collect anew. */
+/* Adds the collected gradient to the total. */
 void update_fold(struct update *u, size_t count);
-/* Moves params by the total, or in steps without groups by the collected gradient, and begins to collect anew. ranges: one per tensor that
- * may move. */
+/* to += from, with the threads of the step. */
+void update_add(const struct update *u, float *to, const float *from, size_t count);
+
+/* The elements of tensors that may move, a range each. */
 struct update_range {
 	size_t first, count;
 };
+struct update_ranges {
+	const struct update_range *items;
+	size_t count;
+};
+/* With clip, before update_move: adds the squares of these tensors' elements of the step's gradient to the lanes, tensor by tensor. */
+void update_norm(struct update *u, const struct net_update *how, float *params,
+    const struct update_ranges *ranges, double lanes[NET_NORM_LANES]);
+/* What a step multiplies its gradient with. */
+float update_factor(const struct net_update *how, const double lanes[NET_NORM_LANES]);
+/* Moves params by the step's gradient, which is the total, or in steps without groups the collected gradient, times `factor`. */
 void update_move(struct update *u, const struct net_update *how, float *params,
-    const struct update_range *ranges, size_t range_count);
+    const struct update_ranges *ranges, float factor);
 
 #endif

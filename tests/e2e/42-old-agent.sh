@@ -86,6 +86,7 @@ while read -r name feature others words; do
 	curl_admin "/v1/jobs/$JOB/stop" -X POST >"$FLEET/stopped" || fleet_fail "stop: $(cat "$FLEET/stopped")"
 done <<-'END'
 	weighted weighted-pieces ["accumulate","networks"] model["ignore_index"] = 3; local["accumulate"] = 2
+	shared tied-pieces ["accumulate","adapters","networks"] model["layers"][1:] = [dict(model["layers"][1], out=10, name="a"), {"type": "linear", "out": 10, "name": "b"}, {"type": "linear", "out": 10, "weights": "b"}]; local["accumulate"] = 2
 	single batch-norms ["clip"] model["layers"].insert(-1, norm)
 	decaying batch-norms ["clip"] model["layers"].insert(0, norm); local["clip_norm"] = 1; local["optimizer"]["weight_decay"] = 0.1
 END

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <math.h>
 
+#include "codec.h"
 #include "net_trial.h"
 #include "take.h"
 #include "tensor.h"
@@ -317,6 +318,37 @@ costs_and_devices(void **state)
 	}
 }
 
+/* In steps of several batches a device of before adds up a shared weight's gradients in another order. */
+static void
+shared_weights_in_pieces(void **state)
+{
+	static const char offered[][RECIPE_NAME_MAX] = {
+	    "accumulate", "adapters", "micro-batch", "networks", "random-counter", "window"};
+	const struct codec *f32 = codec_find_name("f32");
+	struct net_trial t;
+
+	(void)state;
+	net_trial_begin(&t, 1, WORDS, TIED);
+	t.recipe.builtin = true;
+	t.recipe.local.batch = 4;
+	assert_null(recipe_feature_missing(&t.recipe, f32, offered, 6));
+	t.recipe.local.micro_batch = 2;
+	assert_string_equal(recipe_feature_missing(&t.recipe, f32, offered, 6), "tied-pieces");
+	t.recipe.local.micro_batch = 0;
+	t.recipe.local.accumulate = 2;
+	assert_string_equal(recipe_feature_missing(&t.recipe, f32, offered, 6), "tied-pieces");
+	t.recipe.net.arithmetic = ARITHMETIC_FAST;
+	assert_null(recipe_feature_missing(&t.recipe, f32, offered, 6));
+	net_trial_end(&t);
+	net_trial_begin(&t, 1, WORDS,
+	    "{\"layers\": [{\"type\": \"embedding\", \"vocabulary\": 9, \"out\": 4}, {\"type\": "
+	    "\"linear\", \"out\": 9}], \"loss\": \"cross_entropy\"}");
+	t.recipe.builtin = true;
+	t.recipe.local.accumulate = 2;
+	assert_null(recipe_feature_missing(&t.recipe, f32, offered, 6));
+	net_trial_end(&t);
+}
+
 /* A file: these names, each of 36 or 9 numbers from the one that is given. */
 struct file {
 	struct tensor_table table;
@@ -422,6 +454,7 @@ main(void)
 	    cmocka_unit_test(places_out_of_range),
 	    cmocka_unit_test(no_cut_between),
 	    cmocka_unit_test(costs_and_devices),
+	    cmocka_unit_test(shared_weights_in_pieces),
 	    cmocka_unit_test(files_of_shared_weights),
 	    cmocka_unit_test(files_without_lora),
 	};

@@ -284,7 +284,6 @@ misuse(void **state)
 {
 	struct fixture f;
 	struct net_result result;
-	struct why why = {""};
 
 	(void)state;
 	begin(&f, &(struct net_update){.rate = 0.1f});
@@ -304,11 +303,9 @@ misuse(void **state)
 	g.input = gradient;
 	assert_int_equal(net_forward(front, 1, &b), ERR_OK);
 	assert_int_equal(net_backward(front, 1, &g, NULL), ERR_INVALID);
-	/* A part without the loss makes no step of its own, and knows no norm of the whole. */
+	/* A part without the loss makes no step of its own. */
 	assert_int_equal(net_eval(front, &b, &result), ERR_STATE);
 	assert_int_equal(net_add(front, &b, 1, &result), ERR_STATE);
-	const struct net_update clipped = {.rate = 0.1f, .clip = 1, .parts = 2};
-	assert_int_equal(net_prepare(end, &clipped, &why), ERR_UNSUPPORTED);
 	/* A loss that is no number collects nothing and frees the context. */
 	gradient[3] = NAN;
 	boundary.x = gradient;

@@ -56,6 +56,7 @@ check_case(struct bytes_reader *r, int number)
 	float *gradients = array(r, &all), *after = array(r, &all);
 	struct net_update how = settings(s, shift);
 	const struct update_range ranges[] = {{0, 3}, {3, n - 3}};
+	const struct update_ranges all_ranges = {ranges, 2};
 	struct update u = {.gradient = NULL};
 
 	assert_int_equal(k, 11);
@@ -76,7 +77,11 @@ check_case(struct bytes_reader *r, int number)
 		v.gradient = behind;
 	for (size_t at = 0; at < all; at += n) {
 		memcpy(u.gradient, gradients + at, n * sizeof(float));
-		update_move(&u, &how, state, ranges, 2);
+		double lanes[NET_NORM_LANES] = {0};
+		if (how.clip > 0)
+			update_norm(&u, &how, state, &all_ranges, lanes);
+		update_move(
+		    &u, &how, state, &all_ranges, how.clip > 0 ? update_factor(&how, lanes) : 1);
 		update_next(&v, &alone);
 		for (size_t i = 0; update_collects(&alone) && !update_stores(&alone) && i < 2;
 		     i++) {
@@ -113,6 +118,36 @@ vectors(void **state)
 		check_case(&r, cases);
 	assert_int_equal(cases, 12);
 	free(file);
+}
+
+/* ARITHMETIC.md: element i of each tensor to lane i mod 8, all tensors in the same lanes, which are added ascending. */
+static void
+lanes_of_a_norm(void **state)
+{
+	enum { N = 61, FIRST = 29 };
+	const struct update_range ranges[] = {{0, FIRST}, {FIRST + 1, N - FIRST - 1}};
+	const struct net_update how = {.rate = 1, .clip = 0.5, .parts = 2};
+	float vectors[2 * N];
+	double lanes[8] = {0}, got[NET_NORM_LANES] = {0}, sum = 0;
+	struct update u;
+	struct prng r;
+
+	(void)state;
+	prng_seed(&r, 5);
+	(void)update_begin(&u, &how, vectors, N, N);
+	for (size_t i = 0; i < N; i++)
+		u.gradient[i] = prng_float(&r) * (float)(1 << (i % 20));
+	for (size_t t = 0; t < 2; t++)
+		for (size_t i = 0; i < ranges[t].count; i++) {
+			double x = (double)u.gradient[ranges[t].first + i];
+			lanes[i % 8] += x * x;
+		}
+	update_norm(&u, &how, vectors, &(struct update_ranges){ranges, 1}, got);
+	update_norm(&u, &how, vectors, &(struct update_ranges){ranges + 1, 1}, got);
+	assert_memory_equal(got, lanes, sizeof(lanes));
+	for (size_t k = 0; k < 8; k++)
+		sum += lanes[k];
+	assert_true(update_factor(&how, got) == (float)(0.5 / (sqrt(sum) + 1e-6)));
 }
 
 /* --- through a network: 6 inputs, 5 hidden, 3 outputs, whose parameters are fc1.weight, fc1.bias, fc2.weight, fc2.bias */
@@ -370,6 +405,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(vectors),
+	    cmocka_unit_test(lanes_of_a_norm),
 	    cmocka_unit_test(shifts),
 	    cmocka_unit_test(clips),
 	    cmocka_unit_test(holds),

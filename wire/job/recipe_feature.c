@@ -25,6 +25,7 @@ enum feature {
 	FEATURE_RECOMPUTE,
 	FEATURE_SCHEDULES,
 	FEATURE_SIZED,
+	FEATURE_TIED_PIECES,
 	FEATURE_TRAINER_VARIATES,
 	FEATURE_VARIATES,
 	FEATURE_WEIGHTED_PIECES,
@@ -54,6 +55,7 @@ static const char *const names[] = {[FEATURE_ACCUMULATE] = "accumulate",
     [FEATURE_RECOMPUTE] = "recompute",
     [FEATURE_SCHEDULES] = "schedules",
     [FEATURE_SIZED] = "sized",
+    [FEATURE_TIED_PIECES] = "tied-pieces",
     [FEATURE_TRAINER_VARIATES] = RECIPE_FEATURE_TRAINER_VARIATES,
     [FEATURE_VARIATES] = "variates",
     [FEATURE_WEIGHTED_PIECES] = "weighted-pieces",
@@ -143,6 +145,9 @@ of_builtin(bool *needs, const struct recipe *r)
 	needs[FEATURE_WEIGHTED_PIECES] =
 	    (net_spec_weighs(&r->net) && training_pieces(l)) || hides_labels(r);
 	needs[FEATURE_BATCH_NORMS] = counts_otherwise(r);
+	/* An older agent adds up the gradients of a shared weight in another order. */
+	needs[FEATURE_TIED_PIECES] =
+	    net_spec_ties(&r->net) && training_pieces(l) && r->net.arithmetic != ARITHMETIC_FAST;
 }
 
 /* Nothing for a device to do, but an old one refuses the word. */

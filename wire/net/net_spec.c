@@ -111,6 +111,15 @@ net_spec_modern(const struct net_spec *s)
 }
 
 bool
+net_spec_ties(const struct net_spec *s)
+{
+	for (size_t i = 0; i < s->layer_count; i++)
+		if (s->layers[i].tied > 0)
+			return true;
+	return false;
+}
+
+bool
 net_spec_adapted(const struct net_spec *s)
 {
 	for (size_t i = 0; i < s->layer_count; i++)

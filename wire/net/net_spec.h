@@ -148,6 +148,8 @@ void net_spec_read(struct net_spec *out, struct field *model);
 void net_spec_deinit(struct net_spec *s);
 /* Does a layer use another layer's weight (layer_spec.tied), or add a low-rank product to its own (layer_spec.rank)? */
 bool net_spec_adapted(const struct net_spec *s);
+/* Does a layer use another layer's weight? */
+bool net_spec_ties(const struct net_spec *s);
 /* Has the network a setting that version 402de29 does not understand, other than layer types, `tied` and `rank`? */
 bool net_spec_widened(const struct net_spec *s);
 /* Has an attention layer dropout of its weights? */
