@@ -130,7 +130,7 @@ $(EXAMPLES): %: %.o $(BUILD)/librivulet.a
 .PHONY: examples
 
 # --- Tests: each tests/unit/test_x.c is one program; exit 0 = pass, 77 = skip.  tests/tools are helpers.
-everything = $(call stack,$(or $(STACK),daemon command lab client round aggregator training model data wire crypto base))
+everything = $(call stack,$(or $(STACK),daemon command lab site client round aggregator training model data wire crypto base))
 TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 TOOLS := $(patsubst tests/tools/%.c,$(BUILD)/tests/tools/%,$(wildcard tests/tools/*.c))
 FUZZ  := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))

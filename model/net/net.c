@@ -357,6 +357,25 @@ net_tensors(const struct net *net)
 	return &net->graph.tensors;
 }
 
+uint64_t
+net_elements_before(const struct net *net, size_t layer)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < net->graph.count && net->graph.layers[i].index < layer; i++) {
+		const struct layer *l = &net->graph.layers[i];
+		for (size_t k = 0; k < l->param_count; k++)
+			sum += l->param[k].lent ? 0 : l->param[k].count;
+	}
+	return sum;
+}
+
+bool
+net_moves(const struct net *net, size_t t)
+{
+	return !stands(net, net->graph.tensors.items[t].begin / sizeof(float));
+}
+
 float *
 net_params(struct net *net)
 {

@@ -60,6 +60,10 @@ void net_free(struct net *net);
 
 /* Names, shapes and order of the parameters; a shared one stands once, at its first layer. All roles TRAIN. Lives as long as the net. */
 const struct tensor_table *net_tensors(const struct net *net);
+/* Elements of the tensors that belong to layers before `layer`, an index in the whole network. */
+uint64_t net_elements_before(const struct net *net, size_t layer);
+/* Do steps move tensor t of net_tensors: is it neither frozen nor a running statistic? */
+bool net_moves(const struct net *net, size_t t);
 /* The parameters: net_tensors()->elements floats, which net_prepare may move. */
 float *net_params(struct net *net);
 /* Frees all memory of the net but its parameters, which may move. After it only net_params, net_tensors and net_free may be called. */

@@ -106,7 +106,8 @@ pieces_step(struct pieces *p)
 		}
 		if (p->done)
 			return false;
-		p->first = p->at = p->next;
+		p->first = p->next;
+		p->turn = 0;
 		p->end = step_end(p);
 		p->next += p->step_examples;
 		p->weight = weigh(p, p->first, p->end);
@@ -114,24 +115,46 @@ pieces_step(struct pieces *p)
 	return true;
 }
 
+uint32_t
+pieces_run(const struct pieces *p)
+{
+	return (p->parts + p->groups - 1) / p->groups;
+}
+
+/* The number of the piece whose turn it is; `count` or more: there is none such. */
+static uint64_t
+number_of(const struct pieces *p)
+{
+	uint64_t runs = p->replicas, run = pieces_run(p), turns = runs * run;
+
+	if (runs <= 1)
+		return p->turn;
+	uint64_t within = p->turn % turns;
+	return (p->turn / turns * runs + (runs - 1 - within % runs)) * run + within / runs;
+}
+
 bool
 pieces_next(struct pieces *p, struct piece *out)
 {
-	size_t left = p->end - p->at;
-	uint32_t n = left < p->size ? (uint32_t)left : p->size;
-	uint32_t number = (uint32_t)((p->at - p->first) / p->size);
-	/* Pieces of a group, whose gradients are one term of the sum. */
-	uint32_t group = (p->parts + p->groups - 1) / p->groups;
+	uint32_t count = (uint32_t)((p->end - p->first + p->size - 1) / p->size);
+	uint64_t round = p->replicas > 1 ? (uint64_t)p->replicas * pieces_run(p) : 1;
+	uint64_t turns = (count + round - 1) / round * round;
 
-	if (n == 0)
+	while (p->turn < turns && number_of(p) >= count)
+		p->turn++;
+	if (p->turn >= turns)
 		return false;
-	*out = (struct piece){.first = p->at,
+	uint32_t number = (uint32_t)number_of(p);
+	size_t first = p->first + (size_t)number * p->size, left = p->end - first;
+	uint32_t n = left < p->size ? (uint32_t)left : p->size;
+	bool last_of_run = (number + 1) % pieces_run(p) == 0 || n == left;
+	*out = (struct piece){.first = first,
 	    .n = n,
-	    .share = weigh(p, p->at, p->at + n) / p->weight,
+	    .share = weigh(p, first, first + n) / p->weight,
 	    .number = number,
-	    .count = (uint32_t)((p->end - p->first + p->size - 1) / p->size),
-	    .folds = p->groups > 1 && ((number + 1) % group == 0 || n == left)};
-	p->at += n;
+	    .count = count,
+	    .folds = p->groups > 1 && p->replicas <= 1 && last_of_run};
+	p->turn++;
 	return true;
 }
 

@@ -27,6 +27,7 @@ struct pieces {
 	const struct dataset *data;
 	const struct local_spec *local;
 	const struct batch *batch; /* room for the labels of an example */
+	uint32_t replicas; /* runs of pieces that come in turns (struct stepper); 0 and 1: none do */
 	/* Set by pieces_plan. */
 	uint32_t size; /* examples of a whole piece */
 	size_t step_examples; /* examples of a whole step */
@@ -38,8 +39,9 @@ struct pieces {
 	struct prng shuffle;
 	double began; /* monotonic seconds */
 	size_t next; /* place in `order` of the next step's first example */
-	/* Places in `order`: the step's examples are [first, end), the next piece begins at `at`. */
-	size_t first, at, end;
+	/* Places in `order`: the step's examples are [first, end). */
+	size_t first, end;
+	uint32_t turn; /* of the step's pieces: the next one, in the order of struct stepper */
 	double weight; /* of the step's examples in the mean loss */
 	uint64_t steps, epochs; /* made so far */
 	uint64_t passed; /* examples that all steps took; an example taken twice counts twice */
@@ -62,6 +64,8 @@ ERR_MUST_USE enum err pieces_init(struct pieces *p, uint64_t seed, struct why *w
 void pieces_deinit(struct pieces *p);
 /* Goes to the next step; false: the last step was made. */
 bool pieces_step(struct pieces *p);
+/* Pieces of a run, whose gradients are one term of a whole step's sum: parts / groups, rounded up. */
+uint32_t pieces_run(const struct pieces *p);
 /* The step's next piece; false: the step has no more pieces. */
 bool pieces_next(struct pieces *p, struct piece *out);
 /* Called when the step was made. Decides from the time of the steps so far whether another step would end nearer to local->seconds: a

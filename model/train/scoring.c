@@ -74,3 +74,18 @@ scoring_values(
 		r->sum_squares += y * y;
 	}
 }
+
+void
+scoring_batch(
+    struct counts *to, const struct net *net, const float *outputs, const struct net_batch *b)
+{
+	size_t width = net_outputs(net);
+
+	for (size_t i = 0; b->labels && i < b->n * net_labels(net); i++)
+		if (net_label_counts(net, b->labels[i]))
+			scoring_classes(to, outputs + i * width, b->labels + i, 1, width);
+	/* Without labels and targets the input is what is to come out. */
+	const float *targets = b->targets || b->labels ? b->targets : b->x;
+	if (targets)
+		scoring_values(to, outputs, targets, b->n, width);
+}

@@ -48,32 +48,20 @@ step(void *self, const struct net_update *how)
 	return ERR_OK;
 }
 
-static void
-count(struct counts *to, const struct net *net, const struct net_batch *b)
-{
-	size_t width = net_outputs(net);
-
-	for (size_t i = 0; b->labels && i < b->n * net_labels(net); i++)
-		if (net_label_counts(net, b->labels[i]))
-			scoring_classes(to, net_output(net) + i * width, b->labels + i, 1, width);
-	/* Without labels and targets the input is what is to come out. */
-	const float *targets = b->targets || b->labels ? b->targets : b->x;
-	if (targets)
-		scoring_values(to, net_output(net), targets, b->n, width);
-}
-
 static enum err
-evaluate(void *self, const struct net_batch *batch, struct net_result *sums, struct counts *counts)
+evaluate(void *self, const struct net_batch *batch, uint64_t batches, struct net_result *sums,
+    struct counts *counts)
 {
 	struct net_result got;
 
+	(void)batches;
 	if (!batch)
 		return ERR_OK;
 	enum err e = net_eval(self, batch, &got);
 	if (e)
 		return e;
 	if (counts)
-		count(counts, self, batch);
+		scoring_batch(counts, self, net_output(self), batch);
 	add(sums, &got);
 	return ERR_OK;
 }
@@ -102,5 +90,5 @@ stepper_net(struct net *net)
 	    .parameters = parameters,
 	};
 
-	return (struct stepper){&calls, net, net};
+	return (struct stepper){&calls, net, net, 1};
 }

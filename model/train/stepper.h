@@ -15,9 +15,10 @@ struct counts;
 
 /* A piece of a step: all of the step's examples, or some of them. */
 struct stepper_piece {
-	/* What the batch points to is the caller's again when the call returns. batch.draw says which of the step's pieces this is. */
+	/* What the batch points to is the caller's again when the call returns. */
 	struct net_batch batch;
-	uint32_t count; /* pieces of this step */
+	uint64_t step; /* steps made before */
+	uint32_t number, count; /* number of the piece, from 0, and how many the step has */
 	float share; /* of the step's gradient, as in net_add */
 };
 
@@ -29,14 +30,15 @@ struct stepper_calls {
 	enum err (*batch)(void *self, const struct net_update *how,
 	    const struct stepper_piece *piece, struct net_result *sums);
 	/* With how->groups above 1: the pieces since the last fold, or since the step began, are one term of the step's gradient
-	 * (net_fold). */
+	 * (net_fold). Not called with `replicas` above 1. */
 	enum err (*fold)(void *self);
 	/* All pieces of the step were given: moves the parameters. */
 	enum err (*step)(void *self, const struct net_update *how);
-	/* Between steps: a pass without dropout. Its figures are added to *sums and, unless counts is NULL, to *counts (scoring.h), in the
-	 * order of batches, at the latest by the call with batch NULL, which follows the last batch. Errors as net_eval. */
-	enum err (*evaluate)(void *self, const struct net_batch *batch, struct net_result *sums,
-	    struct counts *counts);
+	/* Between steps: a pass without dropout over one of `batches` batches of an evaluation. Its figures are added to *sums and, unless
+	 * counts is NULL, to *counts (scoring.h), in the order of batches, at the latest by the call with batch NULL, which follows the
+	 * last batch. Errors as net_eval. */
+	enum err (*evaluate)(void *self, const struct net_batch *batch, uint64_t batches,
+	    struct net_result *sums, struct counts *counts);
 	/* Between steps: reads, or sets, elements [first, first + n) of the parameters, in the order of net_tensors. */
 	enum err (*parameters)(void *self, uint64_t first, size_t n, float *values, bool set);
 };
@@ -45,6 +47,9 @@ struct stepper {
 	const struct stepper_calls *calls;
 	void *self; /* for the calls */
 	const struct net *net; /* the whole network, perhaps of figures only (net_part.planned) */
+	/* Above 1: so many runs of pieces are worked on at once, and a step's pieces come in turns: the first of each of the first
+	 * `replicas` runs, from the last of these runs to the first, then the second of each, and so on; then of the next runs. */
+	uint32_t replicas;
 };
 
 /* The network's own passes and steps. */

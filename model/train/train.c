@@ -97,6 +97,8 @@ work_piece(struct run *r, const struct piece *p)
 	r->draw.step = r->pieces.steps;
 	r->draw.micro_batch = p->number;
 	struct stepper_piece piece = {.batch = batch_of(&r->batch, p->n, &r->draw),
+	    .step = r->pieces.steps,
+	    .number = p->number,
 	    .share = weighs ? 1 : (float)p->share,
 	    .count = p->count};
 	piece.batch.whole = weighs ? r->pieces.weight : 0;
@@ -170,15 +172,18 @@ finish(struct run *r, struct train_result *t, struct why *why)
 }
 
 /* Also the plan of its pieces. */
-static void
-set_update(struct run *r)
+struct net_update
+train_update(
+    const struct train_config *config, const struct dataset *data, struct pieces *pieces)
 {
-	const struct local_spec *local = r->config->local;
+	const struct local_spec *local = config->local;
 	const struct optimizer_spec *o = &local->optimizer;
+	struct pieces own = {.net = NULL};
+	struct pieces *p = pieces ? pieces : &own;
 
-	pieces_plan(&r->pieces, local, r->data);
-	r->update = (struct net_update){.type = o->type,
-	    .rate = (float)training_rate(local, r->config->round),
+	pieces_plan(p, local, data);
+	return (struct net_update){.type = o->type,
+	    .rate = (float)training_rate(local, config->round),
 	    .momentum = (float)o->momentum,
 	    .weight_decay = (float)o->weight_decay,
 	    .nesterov = o->nesterov,
@@ -187,9 +192,9 @@ set_update(struct run *r)
 	    .beta1 = o->beta1,
 	    .beta2 = o->beta2,
 	    .epsilon = o->epsilon,
-	    .shift = r->config->shift,
-	    .parts = r->pieces.parts,
-	    .groups = r->pieces.groups};
+	    .shift = config->shift,
+	    .parts = p->parts,
+	    .groups = p->groups};
 }
 
 static uint64_t
@@ -213,13 +218,13 @@ enum err
 train_bytes(struct net *net, const struct train_config *config, const struct dataset *data,
     uint64_t *bytes, struct why *why)
 {
-	struct run r = {.data = data, .config = config};
+	struct pieces pieces = {.net = NULL};
+	const struct net_update how = train_update(config, data, &pieces);
 	bool augments = config->data && recipe_augments(config->data);
 
-	set_update(&r);
-	enum err e = net_prepare(net, &r.update, why);
-	*bytes = net_bytes(net) + data->count * sizeof(*r.pieces.order) +
-	    batch_bytes(net, data, r.pieces.size) + (augments ? data->features * sizeof(float) : 0);
+	enum err e = net_prepare(net, &how, why);
+	*bytes = net_bytes(net) + data->count * sizeof(*pieces.order) +
+	    batch_bytes(net, data, pieces.size) + (augments ? data->features * sizeof(float) : 0);
 	return e;
 }
 
@@ -229,8 +234,9 @@ start(struct run *r, uint64_t seed, struct why *why)
 	const struct train_config *c = r->config;
 	const struct net *net = r->stepper.net;
 
-	set_update(r);
+	r->update = train_update(c, r->data, &r->pieces);
 	r->pieces.net = net;
+	r->pieces.replicas = r->stepper.replicas;
 	r->pieces.batch = &r->batch;
 	if (r->pieces.size > net_max_batch(net))
 		return err_set(why, ERR_LIMIT, "batches of %u examples for a network built for %u",
@@ -304,10 +310,10 @@ score_batches(struct stepper s, const struct dataset *data, const struct train_c
 			return ERR_CLOSED;
 		batch_fill(b, data, config->data, NULL, NULL, i, n);
 		const struct net_batch batch = batch_of(b, n, NULL);
-		e = s.calls->evaluate(s.self, &batch, &sums, config->counts);
+		e = s.calls->evaluate(s.self, &batch, batches, &sums, config->counts);
 	}
 	if (!e)
-		e = s.calls->evaluate(s.self, NULL, &sums, config->counts);
+		e = s.calls->evaluate(s.self, NULL, batches, &sums, config->counts);
 	if (e)
 		return e;
 	*score = (struct train_score){.examples = data->count,

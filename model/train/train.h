@@ -56,6 +56,11 @@ ERR_MUST_USE enum err train_run(struct stepper stepper, const struct dataset *da
 /* Does any example of the set, which fits the net, count in the loss? False: all labels are ignored, or weigh nothing. */
 bool train_counts(const struct net *net, const struct dataset *data);
 
+/* The steps that train_run makes with this config and data set. `pieces`, or NULL: which examples they take (pieces_plan). */
+struct pieces;
+struct net_update train_update(
+    const struct train_config *config, const struct dataset *data, struct pieces *pieces);
+
 /* The most bytes that train_run takes with this net, config and data set, the net's own bytes included. Prepares the net. Errors of
  * net_prepare. */
 ERR_MUST_USE enum err train_bytes(struct net *net, const struct train_config *config,

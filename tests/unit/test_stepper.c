@@ -253,7 +253,7 @@ another_stepper_gives_the_same_bits(void **state)
 		struct net *net = net_of(&job, 0), *figures = net_of(&job, 1);
 		struct later later = {.net = net_of(&job, 0)};
 		const struct outcome a = work(stepper_net(net), &job, &d);
-		const struct outcome b = work((struct stepper){&calls, &later, figures}, &job, &d);
+		const struct outcome b = work((struct stepper){&calls, &later, figures, 1}, &job, &d);
 		assert_int_equal(later.begun, 1);
 		assert_int_equal(later.steps, rows[i].steps);
 		assert_int_equal(later.folds, rows[i].folds);
@@ -289,7 +289,7 @@ a_step_that_fails(void **state)
 	(void)state;
 	assert_int_equal(glyphs_make(&d, 1, 2, EXAMPLES, 0), ERR_OK);
 	assert_int_equal(
-	    train_run((struct stepper){&calls, &later, figures}, &d, &config, &result, &why),
+	    train_run((struct stepper){&calls, &later, figures, 1}, &d, &config, &result, &why),
 	    ERR_CLOSED);
 	assert_string_equal(why.text, "step 3 failed");
 	assert_int_equal(later.steps, 3);

@@ -1,0 +1,231 @@
+#include "member_loop.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "counts.h"
+#include "json.h"
+#include "order.h"
+#include "recipe.h"
+#include "tally.h"
+
+struct member {
+	struct courier *courier;
+	uint64_t orders; /* so far */
+	struct order order;
+	struct recipe recipe;
+	bool has_recipe;
+	struct net_part whole;
+	struct rank *rank;
+};
+
+static enum err
+receive(struct member *m, enum parcel_kind kind, void *data, size_t bytes)
+{
+	struct parcel p = {
+	    .head = {.kind = kind, .step = m->orders}, .data = data, .bytes = bytes};
+
+	courier_post(m->courier, &p);
+	enum err e = courier_wait(m->courier, &p);
+	return e ? e : p.got == bytes ? ERR_OK : ERR_CORRUPT;
+}
+
+static enum err
+reply(struct member *m, enum parcel_kind kind, uint32_t part, const void *data, size_t bytes)
+{
+	struct parcel p = {.sends = true,
+	    .head = {.kind = kind, .step = m->orders, .batch = part},
+	    .data = (void *)(uintptr_t)data,
+	    .bytes = bytes};
+
+	courier_post(m->courier, &p);
+	return courier_wait(m->courier, &p);
+}
+
+static enum err
+answer(struct member *m, enum err failed, const struct why *why)
+{
+	struct answer a = {.failed = (int32_t)failed};
+
+	if (failed)
+		memcpy(a.text, why->text, sizeof(a.text));
+	return reply(m, PARCEL_REPORT, 0, &a, sizeof(a));
+}
+
+static void
+leave(struct member *m)
+{
+	rank_free(m->rank);
+	m->rank = NULL;
+	if (m->has_recipe)
+		recipe_deinit(&m->recipe);
+	m->has_recipe = false;
+}
+
+static enum err
+parse(struct member *m, const char *text, struct why *why)
+{
+	struct json *doc = NULL;
+	enum err e = json_parse(&doc, text, (size_t)m->order.text, why);
+
+	if (!e)
+		e = recipe_parse(&m->recipe, doc, false, why);
+	m->has_recipe = !e;
+	json_free(doc);
+	return e;
+}
+
+static enum err
+make_rank(struct member *m, struct why *why)
+{
+	const struct order *o = &m->order;
+
+	m->whole = (struct net_part){.spec = &m->recipe.net,
+	    .classes = o->classes,
+	    .last = m->recipe.net.layer_count,
+	    .max_batch = o->max_batch,
+	    .contexts = 1,
+	    .train = o->train,
+	    .rules = m->recipe.rules,
+	    .rule_count = m->recipe.rule_count,
+	    .recompute = o->recompute,
+	    .max_bytes = o->max_bytes};
+	const struct rank_task task = {&m->whole, &o->layout, o->threads};
+	enum err e = rank_new(&m->rank, m->courier, &task, why);
+	return !e && o->train ? rank_begin(m->rank, &o->how, why) : e;
+}
+
+static enum err
+take_task(struct member *m)
+{
+	struct why why = {""};
+	char *text = malloc((size_t)m->order.text + 1);
+
+	leave(m);
+	if (!text)
+		return ERR_NOMEM;
+	enum err e = receive(m, PARCEL_TEXT, text, (size_t)m->order.text);
+	if (e) {
+		free(text);
+		return e;
+	}
+	text[m->order.text] = '\0';
+	enum err failed = parse(m, text, &why);
+	free(text);
+	if (!failed)
+		failed = make_rank(m, &why);
+	return answer(m, failed, &why);
+}
+
+static enum err
+begin(struct member *m)
+{
+	struct why why = {""};
+	enum err failed = rank_begin(m->rank, &m->order.how, &why);
+
+	return answer(m, failed, &why);
+}
+
+/* Its own batches' figures go beside the answer. */
+static enum err
+report(struct member *m)
+{
+	const struct net_result *results = rank_results(m->rank);
+	uint32_t n = results ? rank_batches(m->rank) : 0;
+	struct answer a = {.failed = (int32_t)rank_failure(m->rank), .batches = n};
+	enum err e = reply(m, PARCEL_REPORT, 0, &a, sizeof(a));
+
+	return e || n == 0 ? e : reply(m, PARCEL_REPORT, 1, results, n * sizeof(*results));
+}
+
+static enum err
+step(struct member *m)
+{
+	enum err e = rank_step(m->rank, &m->order.step);
+
+	if (!e)
+		e = rank_work(m->rank, UINT32_MAX);
+	if (!e)
+		e = rank_move(m->rank);
+	return e ? e : report(m);
+}
+
+static enum err
+send_counts(struct member *m, const struct counts *counts)
+{
+	size_t bytes = tally_bytes(counts);
+	void *packed = malloc(bytes);
+
+	if (!packed)
+		return ERR_NOMEM;
+	tally_pack(counts, packed);
+	enum err e = reply(m, PARCEL_REPORT, 2, packed, bytes);
+	free(packed);
+	return e;
+}
+
+static enum err
+look(struct member *m)
+{
+	struct counts *counts = NULL;
+	enum err e = m->order.counts ? counts_new(&counts, &m->recipe.figures,
+					   m->recipe.data.class_count, NULL)
+				     : ERR_OK;
+
+	m->order.step.counts = counts;
+	if (!e)
+		e = rank_step(m->rank, &m->order.step);
+	if (!e)
+		e = rank_work(m->rank, UINT32_MAX);
+	if (!e)
+		e = report(m);
+	if (!e && counts && rank_results(m->rank) && rank_batches(m->rank) > 0)
+		e = send_counts(m, counts);
+	counts_free(counts);
+	return e;
+}
+
+static enum err
+obey(struct member *m)
+{
+	const struct order *o = &m->order;
+
+	switch (o->kind) {
+	case ORDER_TASK:
+		return take_task(m);
+	case ORDER_BEGIN:
+		return begin(m);
+	case ORDER_STEP:
+		return step(m);
+	case ORDER_LOOK:
+		return look(m);
+	case ORDER_READ:
+		return reply(m, PARCEL_PARAMETERS, 0,
+		    rank_parameters(m->rank, o->stage) + o->first, o->n * sizeof(float));
+	case ORDER_WRITE:
+		return receive(m, PARCEL_PARAMETERS,
+		    rank_parameters(m->rank, o->stage) + o->first, o->n * sizeof(float));
+	case ORDER_LEAVE:
+		leave(m);
+		break;
+	case ORDER_END:
+		break;
+	}
+	return ERR_OK;
+}
+
+enum err
+member_run(struct courier *c)
+{
+	struct member m = {.courier = c};
+	enum err e = ERR_OK;
+
+	do {
+		m.orders++;
+		e = receive(&m, PARCEL_ORDER, &m.order, sizeof(m.order));
+		if (!e)
+			e = obey(&m);
+	} while (!e && m.order.kind != ORDER_END);
+	leave(&m);
+	return e;
+}

@@ -1,0 +1,45 @@
+#ifndef ORDER_H
+#define ORDER_H
+#include "layout.h"
+#include "net.h"
+#include "rank.h"
+
+/* What the leader tells the other ranks, and they answer. The bytes of a world are those of one build on one kind of machine. */
+enum order_kind {
+	ORDER_TASK, /* a recipe's text follows; answered */
+	ORDER_BEGIN, /* steps as `how` says; answered */
+	ORDER_STEP, /* answered with figures */
+	ORDER_LOOK, /* an evaluation; answered with figures and counts */
+	ORDER_READ, /* elements of a stage's parameters; answered with them */
+	ORDER_WRITE, /* elements follow */
+	ORDER_LEAVE, /* the task is over */
+	ORDER_END /* the world is */
+};
+
+struct order {
+	enum order_kind kind;
+	/* TASK */
+	struct layout layout;
+	uint64_t text; /* bytes */
+	uint64_t max_bytes; /* of a rank's net; 0: no limit */
+	uint32_t classes, max_batch, threads;
+	bool train, recompute;
+	struct net_update how; /* TASK that trains, BEGIN */
+	struct rank_step step; /* STEP, LOOK */
+	bool counts; /* LOOK: figures of the recipe are counted */
+	/* READ, WRITE */
+	uint32_t stage, n;
+	uint64_t first;
+};
+
+/* Most elements of an ORDER_READ or ORDER_WRITE. */
+#define ORDER_ELEMENTS (LINK_BODY_MAX / sizeof(float))
+
+/* An answer; of a step or evaluation the figures of `batches` own batches follow. */
+struct answer {
+	int32_t failed; /* enum err */
+	uint32_t batches;
+	char text[256];
+};
+
+#endif

@@ -1,0 +1,212 @@
+/* stages: gcc clang address thread */
+/* Pipelines, rings and replicas of ranks that are threads: the same weights and figures as one device, to the bit. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "counts.h"
+#include "glyphs.h"
+#include "job.h"
+#include "local_world.h"
+#include "pieces.h"
+#include "planned.h"
+#include "tensor.h"
+#include "train.h"
+
+static struct why why;
+
+/* Parts of a job's document. */
+struct document {
+	const char *model, *local, *rest;
+};
+
+static struct job_spec
+job_of(const struct document *d)
+{
+	char text[4096];
+	struct job_spec job;
+	int n = snprintf(text, sizeof(text),
+	    "{\"name\": \"n\", \"model\": {%s}, \"data\": {\"name\": \"d\", \"shape\": [1, 28, 28], "
+	    "\"classes\": 10, \"validation\": 0.1}, \"local\": {%s, \"random\": \"counter\"}, "
+	    "\"round\": {\"goal\": 1}%s}",
+	    d->model, d->local, d->rest);
+
+	assert_in_range(n, 1, sizeof(text) - 1);
+	if (job_parse(&job, text, (size_t)n, &why))
+		fail_msg("%s", why.text);
+	return job;
+}
+
+/* Stages of about as many layers. */
+static struct layout
+layout_of(const struct job_spec *job, unsigned pipeline, unsigned replicas, bool ring,
+    const struct pieces *pieces)
+{
+	struct layout l = {.pipeline = pipeline,
+	    .replicas = replicas,
+	    .ring = ring,
+	    .pieces = pieces->parts,
+	    .run = pieces_run(pieces)};
+	unsigned stages = layout_last(&l) + 1;
+
+	for (unsigned s = 0; s <= stages; s++)
+		l.cut[s] = (uint32_t)(job->recipe.net.layer_count * s / stages);
+	return l;
+}
+
+struct outcome {
+	float *w;
+	size_t n;
+	struct train_result trained;
+	struct train_score score;
+};
+
+static struct train_config
+config_of(const struct job_spec *job)
+{
+	return (struct train_config){
+	    .local = &job->recipe.local, .data = &job->recipe.data, .round = 1, .seed = 11};
+}
+
+static struct outcome
+work(struct stepper s, const struct job_spec *job, const struct dataset *d,
+    const struct dataset *validation)
+{
+	struct outcome o = {.n = (size_t)net_tensors(s.net)->elements};
+	struct train_config config = config_of(job);
+	struct net *drawn = NULL;
+
+	if (net_new(&drawn, &job->recipe.net, 10, 1, false, 0, &why))
+		fail_msg("%s", why.text);
+	net_init(drawn, 7);
+	assert_int_equal(s.calls->parameters(s.self, 0, o.n, net_params(drawn), true), ERR_OK);
+	net_free(drawn);
+	if (figure_set_any(&job->recipe.figures))
+		assert_int_equal(counts_new(&config.counts, &job->recipe.figures, 10, &why), ERR_OK);
+	if (train_evaluate_while(s, validation, &config, &o.score, &why))
+		fail_msg("%s", why.text);
+	counts_free(config.counts);
+	if (train_run(s, d, &config, &o.trained, &why))
+		fail_msg("%s", why.text);
+	o.w = malloc(o.n * sizeof(*o.w));
+	assert_int_equal(s.calls->parameters(s.self, 0, o.n, o.w, false), ERR_OK);
+	return o;
+}
+
+static struct outcome
+alone(const struct job_spec *job, const struct dataset *d, const struct dataset *v)
+{
+	const struct net_part whole = planned_training(&job->recipe, d, v->count);
+	struct net *net;
+
+	if (net_new_part(&net, &whole, &why))
+		fail_msg("%s", why.text);
+	struct outcome o = work(stepper_net(net), job, d, v);
+	net_free(net);
+	return o;
+}
+
+static struct outcome
+together(struct world *world, const struct job_spec *job, const struct dataset *d,
+    const struct dataset *v, const unsigned shape[3])
+{
+	const struct train_config config = config_of(job);
+	struct pieces pieces = {.net = NULL};
+	struct leader_task task = {.recipe = &job->recipe,
+	    .whole = planned_training(&job->recipe, d, v->count),
+	    .how = train_update(&config, d, &pieces),
+	    .seed = config.seed,
+	    .threads = 1};
+	struct leader *l;
+
+	task.layout = layout_of(job, shape[0], shape[1], shape[2], &pieces);
+	if (leader_new(&l, world, &task, &why))
+		fail_msg("%s", why.text);
+	struct outcome o = work(leader_stepper(l), job, d, v);
+	leader_free(l);
+	return o;
+}
+
+static void
+same(const struct outcome *a, const struct outcome *b)
+{
+	assert_int_equal(a->n, b->n);
+	assert_memory_equal(a->w, b->w, a->n * sizeof(*a->w));
+	assert_true(a->trained.loss == b->trained.loss && a->trained.steps == b->trained.steps &&
+	    a->trained.right == b->trained.right);
+	assert_true(a->score.loss == b->score.loss && a->score.right == b->score.right);
+}
+
+#define CNN \
+	"\"layers\": [{\"type\": \"conv2d\", \"out\": 4, \"kernel\": 3, \"name\": \"c1\"}, {\"type\": " \
+	"\"relu\"}, {\"type\": \"maxpool2d\", \"kernel\": 2, \"name\": \"p\"}, {\"type\": \"dropout\", " \
+	"\"rate\": 0.2}, {\"type\": \"conv2d\", \"out\": 4, \"kernel\": 3, \"name\": \"c2\"}, " \
+	"{\"type\": \"relu\"}, {\"type\": \"flatten\"}, {\"type\": \"linear\", \"out\": 20, \"name\": " \
+	"\"l\"}, {\"type\": \"tanh\"}, {\"type\": \"linear\", \"out\": 10}], \"loss\": \"cross_entropy\""
+#define SGD "\"optimizer\": {\"name\": \"sgd\", \"rate\": 0.05, \"momentum\": 0.9}"
+#define ADAM "\"optimizer\": {\"name\": \"adam\", \"rate\": 0.005}"
+
+static const struct document documents[] = {
+    {CNN, "\"batch\": 12, \"epochs\": 1, " SGD, ", \"parallel\": {\"micro_batch\": 2}"},
+    {CNN, "\"batch\": 12, \"epochs\": 2, \"prox\": 0.1, \"clip_norm\": 0.5, " ADAM,
+	", \"parallel\": {\"micro_batch\": 2, \"groups\": 6}"},
+    {CNN, "\"batch\": 24, \"epochs\": 1, \"clip_norm\": 0.5, " SGD,
+	", \"parallel\": {\"micro_batch\": 2, \"groups\": 6}"},
+};
+#define DOCUMENTS (sizeof(documents) / sizeof(documents[0]))
+
+static void
+shapes(void **state)
+{
+	static const unsigned all[][3] = {{1, 1, 0}, {2, 1, 0}, {3, 1, 0}, {4, 1, 0}, {5, 1, 0},
+	    {2, 1, 1}, {4, 1, 1}, {1, 2, 0}, {1, 3, 0}, {2, 2, 0}, {2, 2, 1}, {3, 2, 1}};
+	struct dataset d, v;
+	struct outcome want[DOCUMENTS];
+
+	(void)state;
+	assert_int_equal(glyphs_make(&d, 1, 2, 53, 0), ERR_OK);
+	assert_int_equal(glyphs_make(&v, 1, 3, 150, 0), ERR_OK);
+	for (size_t i = 0; i < DOCUMENTS; i++) {
+		struct job_spec job = job_of(&documents[i]);
+		want[i] = alone(&job, &d, &v);
+		job_deinit(&job);
+	}
+	for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
+		struct local_world *w;
+		if (local_world_new(&w, all[k][0] * all[k][1], &why))
+			fail_msg("%s", why.text);
+		for (size_t i = 0; i < DOCUMENTS; i++) {
+			struct job_spec job = job_of(&documents[i]);
+			if (all[k][1] > 1 && job.recipe.local.groups < 2) {
+				job_deinit(&job);
+				continue;
+			}
+			print_message("%u x %u%s: %zu\n", all[k][0], all[k][1], all[k][2] ? " ring" : "", i);
+			struct outcome o = together(local_world_leader(w), &job, &d, &v, all[k]);
+			same(&want[i], &o);
+			free(o.w);
+			job_deinit(&job);
+		}
+		local_world_free(w);
+	}
+	for (size_t i = 0; i < DOCUMENTS; i++)
+		free(want[i].w);
+	dataset_deinit(&d);
+	dataset_deinit(&v);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(shapes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
