@@ -27,7 +27,8 @@ enum parcel_kind {
 };
 struct parcel_head {
 	/* Compared. */
-	uint32_t kind, edge; /* edge: the stage that it goes to, or another number that tells parcels of one kind apart */
+	uint32_t kind,
+	    edge; /* edge: the stage that it goes to, or another number that tells parcels of one kind apart */
 	uint64_t step;
 	uint32_t batch; /* of the step */
 	/* Told. */
@@ -49,7 +50,8 @@ struct parcel {
 	/* The courier's. */
 	bool posted;
 	size_t got; /* bytes of a received one */
-	size_t begun, ended, count; /* messages given to the link, complete, of all; count 0: not known yet */
+	size_t begun, ended,
+	    count; /* messages given to the link, complete, of all; count 0: not known yet */
 	struct link_message messages[COURIER_WINDOW];
 	struct parcel *next;
 };

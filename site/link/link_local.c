@@ -72,8 +72,7 @@ post(struct link *l, struct link_message *m)
 	pthread_mutex_lock(&w->lock);
 	struct end *to = m->sends ? other : own;
 	unsigned from = m->sends ? l->rank : m->peer;
-	struct link_message *match =
-	    take(m->sends ? &to->wanted[from] : &to->sent[from], m->tag);
+	struct link_message *match = take(m->sends ? &to->wanted[from] : &to->sent[from], m->tag);
 	if (w->aborted)
 		e = ERR_CLOSED;
 	else if (!match)
@@ -135,11 +134,8 @@ end_world(struct link *l)
 enum err
 link_local_new(struct link_local **out, unsigned ranks)
 {
-	static const struct link_calls calls = {.post = post,
-	    .test = test,
-	    .listen = listen_to,
-	    .close = leave,
-	    .abort = end_world};
+	static const struct link_calls calls = {
+	    .post = post, .test = test, .listen = listen_to, .close = leave, .abort = end_world};
 	struct link_local *w = calloc(1, sizeof(*w));
 
 	if (!w)
@@ -152,8 +148,8 @@ link_local_new(struct link_local **out, unsigned ranks)
 	}
 	pthread_mutex_init(&w->lock, NULL);
 	for (unsigned r = 0; r < ranks; r++)
-		w->ends[r] = (struct end){
-		    .link = {.calls = &calls, .rank = r, .ranks = ranks}, .local = w};
+		w->ends[r] =
+		    (struct end){.link = {.calls = &calls, .rank = r, .ranks = ranks}, .local = w};
 	*out = w;
 	return ERR_OK;
 }

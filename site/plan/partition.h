@@ -31,12 +31,15 @@ struct partition_range {
 struct partition_in {
 	const struct partition_layer *layers;
 	size_t count;
-	const struct partition_rank *ranks; /* rank 0 leads; a division takes the first ones, in this order */
+	const struct partition_rank
+	    *ranks; /* rank 0 leads; a division takes the first ones, in this order */
 	unsigned rank_count;
 	/* Of the link between any two ranks, in each direction at once. */
 	double bytes_per_s, latency_s; /* latency: of a message */
-	uint32_t pieces, groups; /* of a whole step; groups 1: there are no runs, and so no replicas */
-	uint64_t input, answer; /* bytes of a piece that the first and the last stage are fed with by rank 0 */
+	uint32_t pieces,
+	    groups; /* of a whole step; groups 1: there are no runs, and so no replicas */
+	uint64_t input,
+	    answer; /* bytes of a piece that the first and the last stage are fed with by rank 0 */
 	/* Layers that share a weight: the first and the last. sharer 0: none do. Pipelines of several ranks are then rings, whose first
 	 * stage has the lender and whose last stage has all of the others... */
 	size_t lender, first_sharer;
@@ -57,12 +60,14 @@ struct partition {
 		uint64_t bytes; /* of the rank; of a ring's last stage 0 */
 		uint32_t contexts;
 	} stages[LINK_RANKS_MAX + 1];
-	double bubble; /* share of the step in which the busiest rank neither computes nor waits for its link */
+	double
+	    bubble; /* share of the step in which the busiest rank neither computes nor waits for its link */
 	bool link_bound; /* some rank's link takes longer than its passes */
 };
 
 /* The time of a whole step of the layout, and the members of *out beside it. */
-void partition_time(const struct partition_in *in, const struct layout *layout, struct partition *out);
+void partition_time(
+    const struct partition_in *in, const struct layout *layout, struct partition *out);
 /* The quickest division into `pipeline` stages and `replicas`. False: none fits; *lacking: by how many bytes the nearest one does not (of
  * the rank that lacks most). */
 bool partition_best(const struct partition_in *in, unsigned pipeline, unsigned replicas,

@@ -21,8 +21,7 @@ op_of(const struct pipeline_at *at, unsigned turn, uint64_t *begins)
 	const struct pipeline *s = at->pipeline;
 	unsigned last = pipeline_last(s), turns = s->ring && at->rank == 0 ? 4 : 2;
 	bool inner = turns == 4 && (turn == 1 || turn == 2);
-	struct pipeline_op op = {
-	    .back = turn >= turns / 2, .stage = inner ? last : at->rank};
+	struct pipeline_op op = {.back = turn >= turns / 2, .stage = inner ? last : at->rank};
 
 	*begins = op.back ? 2 * (uint64_t)last - op.stage : op.stage;
 	return op;

@@ -31,7 +31,8 @@ struct leader {
 	struct net *whole; /* figures only */
 	struct rank *rank;
 	struct window window;
-	uint64_t stage_first[LINK_RANKS_MAX + 2]; /* of each stage: the first of its elements in the whole network */
+	uint64_t stage_first[LINK_RANKS_MAX +
+	    2]; /* of each stage: the first of its elements in the whole network */
 	size_t x_bytes, answer_bytes; /* of an example; answers: of a net that is cut */
 	size_t label_bytes;
 	bool meets_input; /* the loss compares with the input */
@@ -56,7 +57,8 @@ ranks(const struct leader *l)
 }
 
 static struct parcel
-parcel_to(const struct leader *l, unsigned rank, enum parcel_kind kind, const void *data, size_t bytes)
+parcel_to(
+    const struct leader *l, unsigned rank, enum parcel_kind kind, const void *data, size_t bytes)
 {
 	return (struct parcel){.peer = rank,
 	    .sends = true,
@@ -359,8 +361,8 @@ feed(struct leader *l, struct layout_place at, const struct net_batch *batch, fl
 	enum err e = feed_away(l, at, batch, share);
 	if (e || at.replica > 0)
 		return e;
-	rank_feed(l->rank, at.batch, &b, share);
-	return rank_work(l->rank, at.batch + 1);
+	e = rank_feed(l->rank, at.batch, &b, share);
+	return e ? e : rank_work(l->rank, at.batch + 1);
 }
 
 /* --- steps */
@@ -429,8 +431,7 @@ batch(void *self, const struct net_update *how, const struct stepper_piece *piec
 		return e;
 	l->sums = sums;
 	l->fed++;
-	return feed(
-	    l, layout_place(&l->task.layout, piece->number), &piece->batch, piece->share);
+	return feed(l, layout_place(&l->task.layout, piece->number), &piece->batch, piece->share);
 }
 
 static enum err
@@ -451,8 +452,7 @@ number_of(const struct leader *l, unsigned replica, uint32_t batch)
 }
 
 static enum err
-place_results(
-    struct leader *l, unsigned rank, const struct net_result *results, uint32_t n)
+place_results(struct leader *l, unsigned rank, const struct net_result *results, uint32_t n)
 {
 	unsigned replica = rank / l->task.layout.pipeline;
 
@@ -484,8 +484,7 @@ hear_counts(struct leader *l, unsigned rank)
 {
 	size_t bytes = tally_bytes(l->now.counts);
 	void *packed = malloc(bytes);
-	enum err e =
-	    packed ? receive_from(l, rank, PARCEL_REPORT, 2, packed, bytes) : ERR_NOMEM;
+	enum err e = packed ? receive_from(l, rank, PARCEL_REPORT, 2, packed, bytes) : ERR_NOMEM;
 
 	if (!e)
 		tally_add(l->now.counts, packed);
@@ -656,14 +655,14 @@ give_task(struct leader *l, struct why *why)
 	enum err e = order_all(l, &o);
 
 	if (!e)
-		e = send_to_all(
-		    l, PARCEL_TEXT, recipe_text_all(text), recipe_text_bytes(text));
+		e = send_to_all(l, PARCEL_TEXT, recipe_text_all(text), recipe_text_bytes(text));
 	return e ? err_set(why, e, "the other ranks are gone")
 		 : hear_answers(l, make_own(l, why), why);
 }
 
 enum err
-leader_new(struct leader **out, struct world *world, const struct leader_task *task, struct why *why)
+leader_new(
+    struct leader **out, struct world *world, const struct leader_task *task, struct why *why)
 {
 	struct leader *l = calloc(1, sizeof(*l));
 

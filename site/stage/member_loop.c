@@ -22,8 +22,7 @@ struct member {
 static enum err
 receive(struct member *m, enum parcel_kind kind, void *data, size_t bytes)
 {
-	struct parcel p = {
-	    .head = {.kind = kind, .step = m->orders}, .data = data, .bytes = bytes};
+	struct parcel p = {.head = {.kind = kind, .step = m->orders}, .data = data, .bytes = bytes};
 
 	courier_post(m->courier, &p);
 	enum err e = courier_wait(m->courier, &p);
@@ -168,9 +167,9 @@ static enum err
 look(struct member *m)
 {
 	struct counts *counts = NULL;
-	enum err e = m->order.counts ? counts_new(&counts, &m->recipe.figures,
-					   m->recipe.data.class_count, NULL)
-				     : ERR_OK;
+	enum err e = m->order.counts
+	    ? counts_new(&counts, &m->recipe.figures, m->recipe.data.class_count, NULL)
+	    : ERR_OK;
 
 	m->order.step.counts = counts;
 	if (!e)
@@ -200,11 +199,11 @@ obey(struct member *m)
 	case ORDER_LOOK:
 		return look(m);
 	case ORDER_READ:
-		return reply(m, PARCEL_PARAMETERS, 0,
-		    rank_parameters(m->rank, o->stage) + o->first, o->n * sizeof(float));
+		return reply(m, PARCEL_PARAMETERS, 0, rank_parameters(m->rank, o->stage) + o->first,
+		    o->n * sizeof(float));
 	case ORDER_WRITE:
-		return receive(m, PARCEL_PARAMETERS,
-		    rank_parameters(m->rank, o->stage) + o->first, o->n * sizeof(float));
+		return receive(m, PARCEL_PARAMETERS, rank_parameters(m->rank, o->stage) + o->first,
+		    o->n * sizeof(float));
 	case ORDER_LEAVE:
 		leave(m);
 		break;

@@ -199,8 +199,7 @@ rank_begin(struct rank *r, const struct net_update *how, struct why *why)
 	enum err e = net_prepare(r->net, &own, why);
 	if (e || r->layout.replicas == 1 || r->reduce)
 		return e;
-	e = reduce_new(
-	    &r->reduce, r->courier, r->net, &r->layout, r->replica, r->position);
+	e = reduce_new(&r->reduce, r->courier, r->net, &r->layout, r->replica, r->position);
 	return e ? err_set(why, e, "no memory for the sums of replicas") : ERR_OK;
 }
 
@@ -235,8 +234,8 @@ begin_pipeline(struct rank *r)
 	uint32_t left = r->step.batches - r->flushed,
 		 flush = layout_flush(&r->layout, r->step.batches);
 
-	r->pipeline = (struct pipeline){
-	    r->layout.pipeline, r->layout.ring, left < flush ? left : flush};
+	r->pipeline =
+	    (struct pipeline){r->layout.pipeline, r->layout.ring, left < flush ? left : flush};
 	r->at = pipeline_begin(&r->pipeline, r->position);
 	r->has_next = left > 0 && pipeline_next(&r->at, &r->next);
 }
@@ -300,12 +299,12 @@ rank_batches(const struct rank *r)
 	return r->step.batches;
 }
 
-void
+enum err
 rank_feed(struct rank *r, uint32_t batch, const struct net_batch *from, float share)
 {
-	stage_feed_input(&r->stages[0], batch, from, share);
 	if (last_stage(r))
 		stage_feed_answer(last_stage(r), batch, from);
+	return stage_feed_input(&r->stages[0], r->courier, batch, from, share);
 }
 
 /* A run ends with its last batch, or the step's. */
@@ -458,8 +457,8 @@ share_factor(struct rank *r, struct norm *norm)
 	enum err e = ERR_OK;
 
 	if (!last_stage(r))
-		return pass_on(
-		    r, layout_rank(&r->layout, r->replica, layout_last(&r->layout)), false, edge, norm);
+		return pass_on(r, layout_rank(&r->layout, r->replica, layout_last(&r->layout)),
+		    false, edge, norm);
 	norm->factor = net_norm_factor(&r->how, norm->lanes);
 	for (unsigned s = 0; !e && s < r->layout.pipeline; s++) {
 		unsigned peer = layout_rank(&r->layout, r->replica, s);

@@ -58,7 +58,8 @@ uint64_t rank_looked(const struct layout *l, bool alone, unsigned replica, uint3
 /* Own batches of the step. */
 uint32_t rank_batches(const struct rank *r);
 /* Rank 0: gives its pipeline the next batch, as far as its stages are there. */
-void rank_feed(struct rank *r, uint32_t batch, const struct net_batch *from, float share);
+ERR_MUST_USE enum err rank_feed(
+    struct rank *r, uint32_t batch, const struct net_batch *from, float share);
 /* Makes the passes that need no more than the first `fed` batches of a stage that is fed by this process; UINT32_MAX: all. Blocks. Errors
  * are the courier's. */
 ERR_MUST_USE enum err rank_work(struct rank *r, uint32_t fed);

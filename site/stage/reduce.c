@@ -249,10 +249,8 @@ static void await_piece(struct reduce *r, unsigned replica, size_t own);
 static struct parcel_head
 head_of(const struct reduce *r, enum parcel_kind kind, uint32_t wave, size_t piece)
 {
-	return (struct parcel_head){.kind = kind,
-	    .edge = wave,
-	    .step = r->number,
-	    .batch = (uint32_t)piece};
+	return (struct parcel_head){
+	    .kind = kind, .edge = wave, .step = r->number, .batch = (uint32_t)piece};
 }
 
 static void

@@ -61,7 +61,8 @@ stage_bytes(const struct stage_place *place)
 	describe(&s, place);
 	return s.contexts * (edge_bytes(&s, s.in) + sizeof(*s.batches)) +
 	    s.answer_count * (s.max_batch * s.answer_bytes + sizeof(*s.answers)) +
-	    gradients * ((s.last ? 0 : edge_bytes(&s, s.out)) + (s.first ? 0 : edge_bytes(&s, s.in)));
+	    gradients *
+	    ((s.last ? 0 : edge_bytes(&s, s.out)) + (s.first ? 0 : edge_bytes(&s, s.in)));
 }
 
 /* A byte at least, so that no memory is no mistake. */
@@ -138,8 +139,7 @@ await_input(struct stage *s, struct courier *c, const struct stage_step *step, u
 	if (batch >= step->batches || (s->first && s->fed))
 		return;
 	b->in = (struct parcel){.peer = s->first ? s->feeder : s->before,
-	    .head = head_of(
-		step, s->first ? PARCEL_INPUT : PARCEL_OUTPUT, s->number, batch),
+	    .head = head_of(step, s->first ? PARCEL_INPUT : PARCEL_OUTPUT, s->number, batch),
 	    .data = b->x,
 	    .bytes = edge_bytes(s, s->in)};
 	courier_post(c, &b->in);
@@ -183,15 +183,21 @@ stage_begin(struct stage *s, struct courier *c, const struct stage_step *step)
 		await_gradient(s, c, step, i);
 }
 
-void
-stage_feed_input(struct stage *s, uint32_t batch, const struct net_batch *from, float share)
+enum err
+stage_feed_input(
+    struct stage *s, struct courier *c, uint32_t batch, const struct net_batch *from, float share)
 {
 	struct stage_batch *b = batch_at(s, batch);
+	/* The output of layers that change only the shape is the input. */
+	enum err e = courier_wait(c, &b->out);
 
+	if (e)
+		return e;
 	memcpy(b->x, from->x, from->n * s->in * sizeof(float));
 	b->n = from->n;
 	b->share = share;
 	b->whole = from->whole;
+	return ERR_OK;
 }
 
 void
@@ -218,7 +224,8 @@ take_input(struct stage *s, const struct stage_pass *p, struct stage_batch *b)
 	b->n = b->in.head.n;
 	b->share = b->in.head.share;
 	b->whole = b->in.head.whole;
-	if (b->n == 0 || b->n > s->max_batch || (b->in.got > 0 && b->in.got != b->n * s->in * sizeof(float)))
+	if (b->n == 0 || b->n > s->max_batch ||
+	    (b->in.got > 0 && b->in.got != b->n * s->in * sizeof(float)))
 		return ERR_CORRUPT;
 	if (b->in.got == 0 && !*p->failed)
 		*p->failed = ERR_STATE;
@@ -226,7 +233,8 @@ take_input(struct stage *s, const struct stage_pass *p, struct stage_batch *b)
 }
 
 static enum err
-take_answer(struct stage *s, const struct stage_pass *p, struct stage_batch *b, struct net_batch *to)
+take_answer(
+    struct stage *s, const struct stage_pass *p, struct stage_batch *b, struct net_batch *to)
 {
 	if (!s->last || s->answer_bytes == 0)
 		return ERR_OK;
@@ -337,8 +345,8 @@ stage_back(struct stage *s, const struct stage_pass *p)
 	if (e)
 		return e;
 	if (!*p->failed)
-		*p->failed = net_backward(
-		    s->net, s->context + p->batch % s->contexts, &g, p->result);
+		*p->failed =
+		    net_backward(s->net, s->context + p->batch % s->contexts, &g, p->result);
 	if (!s->first)
 		send_gradient(s, p, b);
 	await_input(s, p->courier, p->step, p->batch + s->contexts);
@@ -358,13 +366,15 @@ stage_look(struct stage *s, const struct stage_pass *p, struct counts *counts)
 	if (e)
 		return e;
 	if (!*p->failed)
-		*p->failed = net_look(
-		    s->net, s->context + p->batch % s->contexts, &batch, p->result);
+		*p->failed =
+		    net_look(s->net, s->context + p->batch % s->contexts, &batch, p->result);
 	if (!s->last)
 		send_output(s, p, b);
 	else if (counts && !*p->failed)
 		scoring_batch(counts, s->net,
 		    net_context_output(s->net, s->context + p->batch % s->contexts), &batch);
+	if (b->out.data == b->x && (e = courier_wait(p->courier, &b->out)))
+		return e;
 	await_input(s, p->courier, p->step, p->batch + s->contexts);
 	if (s->last)
 		await_answer(s, p->courier, p->step, p->batch + s->answer_count);

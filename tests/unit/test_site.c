@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "counts.h"
+#include "cuts.h"
 #include "glyphs.h"
 #include "job.h"
 #include "local_world.h"
@@ -24,6 +25,10 @@ static struct why why;
 /* Parts of a job's document. */
 struct document {
 	const char *model, *local, *rest;
+	/* Layers that the first and the last stage have at least, because they share a weight; 0: none do. */
+	uint32_t lead, trail;
+	bool unnamed; /* its data has no classes */
+	bool chained; /* a batch norm: no replicas */
 };
 
 static struct job_spec
@@ -32,10 +37,11 @@ job_of(const struct document *d)
 	char text[4096];
 	struct job_spec job;
 	int n = snprintf(text, sizeof(text),
-	    "{\"name\": \"n\", \"model\": {%s}, \"data\": {\"name\": \"d\", \"shape\": [1, 28, 28], "
-	    "\"classes\": 10, \"validation\": 0.1}, \"local\": {%s, \"random\": \"counter\"}, "
+	    "{\"name\": \"n\", \"model\": {%s}, \"data\": {\"name\": \"d\", \"shape\": [1, 28, "
+	    "28], "
+	    "%s\"validation\": 0.1}, \"local\": {%s, \"random\": \"counter\"}, "
 	    "\"round\": {\"goal\": 1}%s}",
-	    d->model, d->local, d->rest);
+	    d->model, d->unnamed ? "" : "\"classes\": 10, ", d->local, d->rest);
 
 	assert_in_range(n, 1, sizeof(text) - 1);
 	if (job_parse(&job, text, (size_t)n, &why))
@@ -45,8 +51,8 @@ job_of(const struct document *d)
 
 /* Stages of about as many layers. */
 static struct layout
-layout_of(const struct job_spec *job, unsigned pipeline, unsigned replicas, bool ring,
-    const struct pieces *pieces)
+layout_of(const struct job_spec *job, const struct document *doc, unsigned pipeline,
+    unsigned replicas, bool ring, const struct pieces *pieces)
 {
 	struct layout l = {.pipeline = pipeline,
 	    .replicas = replicas,
@@ -55,8 +61,23 @@ layout_of(const struct job_spec *job, unsigned pipeline, unsigned replicas, bool
 	    .run = pieces_run(pieces)};
 	unsigned stages = layout_last(&l) + 1;
 
-	for (unsigned s = 0; s <= stages; s++)
-		l.cut[s] = (uint32_t)(job->recipe.net.layer_count * s / stages);
+	uint32_t layers = (uint32_t)job->recipe.net.layer_count, between = layers;
+	if (doc->lead > 0 && stages > 2) {
+		between = layers - doc->lead - doc->trail;
+		for (unsigned s = 1; s < stages; s++)
+			l.cut[s] = doc->lead + between * (s - 1) / (stages - 2);
+	} else {
+		for (unsigned s = 1; s < stages; s++)
+			l.cut[s] = layers * s / stages;
+	}
+	l.cut[stages] = layers;
+	for (unsigned s = 1; s < stages; s++) {
+		struct cuts_crossing c;
+		if (l.cut[s] <= l.cut[s - 1])
+			l.cut[s] = l.cut[s - 1] + 1;
+		while (cuts_crossed(&job->recipe.net, l.cut[s], &c))
+			l.cut[s]++;
+	}
 	return l;
 }
 
@@ -88,7 +109,9 @@ work(struct stepper s, const struct job_spec *job, const struct dataset *d,
 	assert_int_equal(s.calls->parameters(s.self, 0, o.n, net_params(drawn), true), ERR_OK);
 	net_free(drawn);
 	if (figure_set_any(&job->recipe.figures))
-		assert_int_equal(counts_new(&config.counts, &job->recipe.figures, 10, &why), ERR_OK);
+		assert_int_equal(counts_new(&config.counts, &job->recipe.figures,
+				     job->recipe.data.class_count, &why),
+		    ERR_OK);
 	if (train_evaluate_while(s, validation, &config, &o.score, &why))
 		fail_msg("%s", why.text);
 	counts_free(config.counts);
@@ -113,8 +136,8 @@ alone(const struct job_spec *job, const struct dataset *d, const struct dataset 
 }
 
 static struct outcome
-together(struct world *world, const struct job_spec *job, const struct dataset *d,
-    const struct dataset *v, const unsigned shape[3])
+together(struct world *world, const struct document *doc, const struct job_spec *job,
+    const struct dataset *d, const struct dataset *v, const unsigned shape[3])
 {
 	const struct train_config config = config_of(job);
 	struct pieces pieces = {.net = NULL};
@@ -125,7 +148,7 @@ together(struct world *world, const struct job_spec *job, const struct dataset *
 	    .threads = 1};
 	struct leader *l;
 
-	task.layout = layout_of(job, shape[0], shape[1], shape[2], &pieces);
+	task.layout = layout_of(job, doc, shape[0], shape[1], shape[2], &pieces);
 	if (leader_new(&l, world, &task, &why))
 		fail_msg("%s", why.text);
 	struct outcome o = work(leader_stepper(l), job, d, v);
@@ -144,20 +167,77 @@ same(const struct outcome *a, const struct outcome *b)
 }
 
 #define CNN \
-	"\"layers\": [{\"type\": \"conv2d\", \"out\": 4, \"kernel\": 3, \"name\": \"c1\"}, {\"type\": " \
-	"\"relu\"}, {\"type\": \"maxpool2d\", \"kernel\": 2, \"name\": \"p\"}, {\"type\": \"dropout\", " \
+	"\"layers\": [{\"type\": \"conv2d\", \"out\": 4, \"kernel\": 3, \"name\": \"c1\"}, " \
+	"{\"type\": " \
+	"\"relu\"}, {\"type\": \"maxpool2d\", \"kernel\": 2, \"name\": \"p\"}, {\"type\": " \
+	"\"dropout\", " \
 	"\"rate\": 0.2}, {\"type\": \"conv2d\", \"out\": 4, \"kernel\": 3, \"name\": \"c2\"}, " \
-	"{\"type\": \"relu\"}, {\"type\": \"flatten\"}, {\"type\": \"linear\", \"out\": 20, \"name\": " \
-	"\"l\"}, {\"type\": \"tanh\"}, {\"type\": \"linear\", \"out\": 10}], \"loss\": \"cross_entropy\""
+	"{\"type\": \"relu\"}, {\"type\": \"flatten\"}, {\"type\": \"linear\", \"out\": 20, " \
+	"\"name\": " \
+	"\"l\"}, {\"type\": \"tanh\"}, {\"type\": \"linear\", \"out\": 10}], \"loss\": " \
+	"\"cross_entropy\""
+#define NORM \
+	"\"layers\": [{\"type\": \"conv2d\", \"out\": 4, \"kernel\": 3, \"name\": \"c1\"}, " \
+	"{\"type\": " \
+	"\"batchnorm\"}, {\"type\": \"relu\"}, {\"type\": \"maxpool2d\", \"kernel\": 2, " \
+	"\"name\": \"p\"}, " \
+	"{\"type\": \"conv2d\", \"out\": 4, \"kernel\": 3, \"padding\": 1, \"name\": \"c2\"}, " \
+	"{\"type\": \"add\", " \
+	"\"inputs\": [\"c2\", \"p\"]}, {\"type\": \"batchnorm\", \"name\": \"n2\"}, {\"type\": " \
+	"\"flatten\"}, {\"type\": " \
+	"\"linear\", \"out\": 10}], \"loss\": \"cross_entropy\""
+#define TIED \
+	"\"layers\": [{\"type\": \"avgpool2d\", \"kernel\": 4}, {\"type\": \"flatten\"}, " \
+	"{\"type\": \"linear\", " \
+	"\"out\": 49, \"name\": \"a\"}, {\"type\": \"tanh\"}, {\"type\": \"linear\", \"out\": " \
+	"49}, {\"type\": " \
+	"\"tanh\"}, {\"type\": \"linear\", \"out\": 49, \"weights\": \"a\"}, {\"type\": " \
+	"\"linear\", \"out\": 10}], " \
+	"\"loss\": \"cross_entropy\""
+#define CODER \
+	"\"layers\": [{\"type\": \"flatten\"}, {\"type\": \"linear\", \"out\": 20}, {\"type\": " \
+	"\"relu\"}, {\"type\": " \
+	"\"linear\", \"out\": 16}, {\"type\": \"tanh\"}, {\"type\": \"linear\", \"out\": 784}], " \
+	"\"loss\": \"mse\", " \
+	"\"target\": \"input\""
 #define SGD "\"optimizer\": {\"name\": \"sgd\", \"rate\": 0.05, \"momentum\": 0.9}"
 #define ADAM "\"optimizer\": {\"name\": \"adam\", \"rate\": 0.005}"
 
 static const struct document documents[] = {
-    {CNN, "\"batch\": 12, \"epochs\": 1, " SGD, ", \"parallel\": {\"micro_batch\": 2}"},
-    {CNN, "\"batch\": 12, \"epochs\": 2, \"prox\": 0.1, \"clip_norm\": 0.5, " ADAM,
-	", \"parallel\": {\"micro_batch\": 2, \"groups\": 6}"},
-    {CNN, "\"batch\": 24, \"epochs\": 1, \"clip_norm\": 0.5, " SGD,
-	", \"parallel\": {\"micro_batch\": 2, \"groups\": 6}"},
+    {.model = CNN,
+	.local = "\"batch\": 12, \"epochs\": 1, " SGD,
+	.rest = ", \"parallel\": {\"micro_batch\": 2}"},
+    {.model = CNN,
+	.local = "\"batch\": 12, \"epochs\": 2, \"prox\": 0.1, \"clip_norm\": 0.5, " ADAM,
+	.rest = ", \"parallel\": {\"micro_batch\": 2, \"groups\": 6}"},
+    {.model = CNN,
+	.local = "\"batch\": 24, \"epochs\": 1, \"clip_norm\": 0.5, " SGD,
+	.rest = ", \"parallel\": {\"micro_batch\": 2, \"groups\": 6}"},
+    {.model = NORM,
+	.local = "\"batch\": 12, \"epochs\": 1, " SGD,
+	.rest = ", \"parallel\": {\"micro_batch\": 4}",
+	.chained = true},
+    {.model = TIED,
+	.local = "\"batch\": 12, \"epochs\": 1, \"clip_norm\": 0.1, " SGD,
+	.rest = ", \"parallel\": {\"micro_batch\": 2, \"groups\": 3}",
+	.lead = 3,
+	.trail = 2},
+    {.model = TIED,
+	.local = "\"batch\": 12, \"epochs\": 1, " ADAM,
+	.rest = ", \"parallel\": {\"micro_batch\": 2}",
+	.lead = 3,
+	.trail = 2},
+    {.unnamed = true,
+	.model = CODER,
+	.local = "\"batch\": 12, \"epochs\": 1, " ADAM,
+	.rest = ", \"parallel\": {\"micro_batch\": 2, \"groups\": 2}, \"evaluate\": {\"by\": "
+		"\"devices\", "
+		"\"figures\": [\"regression\"]}"},
+    {.model = CNN ", \"class_weights\": [1, 0, 2, 1, 1, 1, 1, 1, 1, 4], \"ignore_index\": 3",
+	.local = "\"batch\": 12, \"epochs\": 1, " SGD,
+	.rest = ", \"parallel\": {\"micro_batch\": 2, \"groups\": 3}, \"evaluate\": {\"by\": "
+		"\"devices\", "
+		"\"figures\": [\"confusion\", \"top2\"]}"},
 };
 #define DOCUMENTS (sizeof(documents) / sizeof(documents[0]))
 
@@ -183,14 +263,19 @@ shapes(void **state)
 			fail_msg("%s", why.text);
 		for (size_t i = 0; i < DOCUMENTS; i++) {
 			struct job_spec job = job_of(&documents[i]);
-			if (all[k][1] > 1 && job.recipe.local.groups < 2) {
-				job_deinit(&job);
-				continue;
+			const struct document *doc = &documents[i];
+			bool fits =
+			    !(all[k][1] > 1 && (job.recipe.local.groups < 2 || doc->chained)) &&
+			    !(doc->lead > 0 && all[k][0] > 1 && !all[k][2]) &&
+			    !(doc->lead > 0 && all[k][0] > 3);
+			if (fits) {
+				print_message("%u x %u%s: %zu\n", all[k][0], all[k][1],
+				    all[k][2] ? " ring" : "", i);
+				struct outcome o =
+				    together(local_world_leader(w), doc, &job, &d, &v, all[k]);
+				same(&want[i], &o);
+				free(o.w);
 			}
-			print_message("%u x %u%s: %zu\n", all[k][0], all[k][1], all[k][2] ? " ring" : "", i);
-			struct outcome o = together(local_world_leader(w), &job, &d, &v, all[k]);
-			same(&want[i], &o);
-			free(o.w);
 			job_deinit(&job);
 		}
 		local_world_free(w);
