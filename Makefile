@@ -41,22 +41,25 @@ LIBS_IMAGE  = $(eval LIBS_IMAGE := $(call pc,libpng libjpeg,-lpng -ljpeg))$(LIBS
 LIBS_BLAS   = $(eval LIBS_BLAS := $(call pc,openblas,-lopenblas))$(LIBS_BLAS)
 LIBS_CURL   = $(eval LIBS_CURL := $(call pc,libcurl,-lcurl))$(LIBS_CURL)
 LIBS_SANDBOX = $(eval LIBS_SANDBOX := $(call pc,libseccomp,-lseccomp))$(LIBS_SANDBOX)
+LIBS_MPI    = $(eval LIBS_MPI := $(call pc,ompi-c,-lmpi))$(LIBS_MPI)
+# Only sites need MPI: where its header is not, they are left out.
+MPI         := $(wildcard $(addsuffix /mpi.h,$(patsubst -I%,%,$(filter -I%,$(shell $(PKG_CONFIG) --cflags ompi-c 2>/dev/null)))))
 LIBS_DAEMON = $(eval LIBS_DAEMON := $(call pc,sqlite3,-lsqlite3))$(LIBS_DAEMON)
 LIBS_ALL    = $(LIBS_DAEMON) $(LIBS_SANDBOX) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_IMAGE) $(LIBS_DATA) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread
 
 DEPS     := gcc libc6-dev pkg-config libmbedtls-dev libssl-dev libcurl4-openssl-dev libcjson-dev libopenblas-dev \
             libsqlite3-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libseccomp-dev libcmocka-dev curl openssl python3 python3-numpy \
             iproute2 procps sslscan
-DEPS_DEV := ccache clang clang-format clang-tidy cppcheck libclang-rt-dev lld llvm systemd valgrind git nginx-light faketime openmpi-bin python3-mpi4py python3-venv \
+DEPS_DEV := ccache clang clang-format clang-tidy cppcheck libclang-rt-dev lld llvm systemd valgrind git nginx-light faketime openmpi-bin libopenmpi-dev python3-mpi4py python3-venv \
             scdoc mandoc zsh
 # What older versions need, which .ci/run builds.
 DEPS_DEV += libhttp-parser-dev libinih-dev
 
 .PHONY: all check unit e2e replay demo lint bench fuzz torture install clean deps deps-dev
-all: $(BUILD)/rivuletd $(BUILD)/rivulet $(BUILD)/librivulet.a $(BUILD)/librivulet.so examples
+all: $(BUILD)/rivuletd $(BUILD)/rivulet $(BUILD)/librivulet.a $(BUILD)/librivulet.so examples site
 
 # crypto/ has two back ends side by side: foo_mbedtls.c, foo_openssl.c; all else in it serves both.
-other := $(if $(filter openssl,$(CRYPTO)),%_mbedtls.c,%_openssl.c)
+other := $(if $(filter openssl,$(CRYPTO)),%_mbedtls.c,%_openssl.c) $(if $(MPI),,%/link_mpi.c)
 objs = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c $(other),$(wildcard $(1)/*.c)))
 archive = $(BUILD)/librv_$(subst /,_,$(1)).a
 $(foreach d,$(HOUSES),$(foreach r,$(call rooms,$d),$(eval $(call archive,$r): $(call objs,$r))))
@@ -110,6 +113,15 @@ $(BUILD)/rivuletd: $(BUILD)/daemon/program/main.o $(call stack,daemon round aggr
 	$(call link,$^ $(LIBS_DAEMON) $(LIBS_BLAS) $(LIBS_DATA) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread)
 $(BUILD)/rivulet: $(BUILD)/command/main.o $(call stack,command lab client round aggregator training model data wire crypto base)
 	$(call link,$^ $(LIBS_SANDBOX) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_IMAGE) $(LIBS_DATA) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread)
+# Not of `all`'s words where MPI is missing.
+SITE := $(if $(MPI),$(BUILD)/rivulet-site,no-site)
+$(BUILD)/site/link/link_mpi.o: EXTRA := $(addprefix -isystem ,$(patsubst %/mpi.h,%,$(MPI)))
+$(BUILD)/rivulet-site: $(BUILD)/site/program/main.o $(call stack,site training model data wire crypto base)
+	$(call link,$^ $(LIBS_MPI) $(LIBS_BLAS) $(LIBS_DATA) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread)
+no-site:
+	@echo "make: rivulet-site is left out, for mpi.h is not here (make deps-dev installs it)"
+site: $(SITE)
+.PHONY: site no-site
 
 # librivulet and what lies below. "q": two rooms may have files of one name.
 LIBS_DEVICE = $(LIBS_SANDBOX) $(LIBS_CURL) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread

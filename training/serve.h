@@ -1,0 +1,36 @@
+#ifndef SERVE_H
+#define SERVE_H
+#include <signal.h>
+
+#include "builtin.h"
+
+/*
+ * A program in the place of the built-in trainer: one task's directory, or an agent that gives one after the other (docs/devices.md). What is
+ * done with a task is training_run's; `rivulet trainer` and `rivulet-site` differ in what they put into it.
+ */
+/* What a task is broken off by. */
+struct serve_wish {
+	bool (*wanted)(void *context); /* finish early with what there is */
+	void *context;
+};
+
+struct serve {
+	/* Trains what `in` says, or something in its place: as training_run. */
+	enum err (*train)(
+	    void *context, const struct training_in *in, struct training_out *out, struct why *why);
+	/* Not NULL: does the whole task in place of `train`, and leaves a result or a reason. */
+	enum err (*task)(
+	    void *context, const char *directory, const struct serve_wish *wish, struct why *why);
+	void *context;
+	/* Shows a reason to a person. */
+	void (*say)(const char *reason);
+	const volatile sig_atomic_t *ending; /* not 0: save what there is, and leave */
+};
+
+/* Leaves a result or a reason in the directory; an error only if neither can be written. Blocks. */
+ERR_MUST_USE enum err serve_task(const struct serve *s, const char *directory, struct why *why);
+/* Takes tasks from an agent that started this program to stay (RIVULET_TRAINER_IN, RIVULET_TRAINER_OUT), until the agent closes its end.
+ * ERR_INVALID: there is no agent. */
+ERR_MUST_USE enum err serve_agent(const struct serve *s, struct why *why);
+
+#endif
