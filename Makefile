@@ -151,7 +151,8 @@ PYTHON_TESTS := $(sort $(wildcard tests/python/test_*.py))
 $(TESTS): %: %.o $(everything)
 	$(call link,$^ -lcmocka $(LIBS_ALL))
 $(TOOLS): %: %.o $(everything)
-	$(call link,$(filter %.o,$^) $(filter %.a,$^) $(LIBS_ALL))
+	$(call link,$(filter %.o,$^) $(filter %.a,$^) $(if $(MPI),$(if $(filter %/site_cases,$@),$(LIBS_MPI))) $(LIBS_ALL))
+$(BUILD)/tests/tools/site_cases.o: EXTRA := $(if $(MPI),-DSITE_MPI)
 # Libraries for LD_PRELOAD: without sanitizers, for they come before everything else.
 SHIMS := $(patsubst tests/shim/%.c,$(BUILD)/tests/shim/%.so,$(wildcard tests/shim/*.c))
 $(SHIMS): $(BUILD)/%.so: %.c Makefile | $(BUILD)/made
