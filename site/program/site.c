@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "divide.h"
 #include "dataset.h"
+#include "divide.h"
 #include "kernel_choice.h"
 #include "local_world.h"
 #include "pieces.h"

@@ -8,20 +8,12 @@
 #include "recipe.h"
 #include "tally.h"
 #include "tensor.h"
+#include "window.h"
 
 /* A copy of what a batch's stages elsewhere are fed with. */
 struct feed {
 	void *x, *answer;
 	struct parcel input, answers;
-};
-
-/* Elements of one stage that are read ahead, or not yet written. */
-struct window {
-	unsigned stage;
-	uint64_t first; /* of the stage's */
-	size_t n;
-	bool written; /* not yet sent */
-	float *values; /* ORDER_ELEMENTS */
 };
 
 struct leader {
@@ -38,7 +30,6 @@ struct leader {
 	bool meets_input; /* the loss compares with the input */
 	struct feed *feeds; /* by replica, then by place */
 	uint32_t places;
-	struct parcel sends[LINK_RANKS_MAX];
 	/* The step or evaluation under way. */
 	struct rank_step now;
 	bool under_way, given; /* given: the other ranks have the task */
@@ -48,235 +39,19 @@ struct leader {
 	size_t room;
 };
 
-/* --- orders */
-
 static unsigned
 ranks(const struct leader *l)
 {
 	return layout_ranks(&l->task.layout);
 }
 
-static struct parcel
-parcel_to(
-    const struct leader *l, unsigned rank, enum parcel_kind kind, const void *data, size_t bytes)
-{
-	return (struct parcel){.peer = rank,
-	    .sends = true,
-	    .head = {.kind = kind, .step = l->world->orders[rank]},
-	    .data = (void *)(uintptr_t)data,
-	    .bytes = bytes};
-}
-
-static enum err
-send_to(struct leader *l, unsigned rank, enum parcel_kind kind, const void *data, size_t bytes)
-{
-	struct parcel p = parcel_to(l, rank, kind, data, bytes);
-
-	courier_post(l->courier, &p);
-	return courier_wait(l->courier, &p);
-}
-
-/* Gives all other ranks the same. */
-static enum err
-send_to_all(struct leader *l, enum parcel_kind kind, const void *data, size_t bytes)
-{
-	enum err e = ERR_OK;
-
-	for (unsigned r = 1; r < ranks(l); r++) {
-		l->sends[r] = parcel_to(l, r, kind, data, bytes);
-		courier_post(l->courier, &l->sends[r]);
-	}
-	for (unsigned r = 1; r < ranks(l); r++) {
-		enum err got = courier_wait(l->courier, &l->sends[r]);
-		e = e ? e : got;
-	}
-	return e;
-}
-
-static enum err
-order_all(struct leader *l, const struct order *o)
-{
-	for (unsigned r = 1; r < ranks(l); r++)
-		l->world->orders[r]++;
-	return send_to_all(l, PARCEL_ORDER, o, sizeof(*o));
-}
-
-static enum err
-order_one(struct leader *l, unsigned rank, const struct order *o)
-{
-	l->world->orders[rank]++;
-	return send_to(l, rank, PARCEL_ORDER, o, sizeof(*o));
-}
-
-static enum err
-receive_from(
-    struct leader *l, unsigned rank, enum parcel_kind kind, uint32_t part, void *data, size_t bytes)
-{
-	struct parcel p = {.peer = rank,
-	    .head = {.kind = kind, .step = l->world->orders[rank], .batch = part},
-	    .data = data,
-	    .bytes = bytes};
-
-	courier_post(l->courier, &p);
-	enum err e = courier_wait(l->courier, &p);
-	return e ? e : p.got == bytes ? ERR_OK : ERR_CORRUPT;
-}
-
-/* What failed first of all that ranks answer, the leader's own included; why is that rank's. */
-static enum err
-hear_answers(struct leader *l, enum err own, struct why *why)
-{
-	enum err failed = own, e = ERR_OK;
-
-	for (unsigned r = 1; !e && r < ranks(l); r++) {
-		struct answer a;
-		e = receive_from(l, r, PARCEL_REPORT, 0, &a, sizeof(a));
-		if (e || a.failed == ERR_OK || failed)
-			continue;
-		failed = a.failed > 0 && a.failed < ERR_COUNT ? (enum err)a.failed : ERR_CORRUPT;
-		err_set(why, failed, "rank %u: %.*s", r, (int)sizeof(a.text) - 16, a.text);
-	}
-	return e ? err_set(why, e, "the other ranks are gone") : failed;
-}
-
-/* --- parameters */
-
-/* The stage that has an element of the whole network. */
-static unsigned
-stage_of(const struct leader *l, uint64_t element)
-{
-	unsigned s = layout_last(&l->task.layout);
-
-	while (s > 0 && element < l->stage_first[s])
-		s--;
-	return s;
-}
-
-static bool
-is_own(const struct leader *l, unsigned stage)
-{
-	return stage % l->task.layout.pipeline == 0;
-}
-
-static struct order
-order_of(const struct window *w, enum order_kind kind)
-{
-	return (struct order){
-	    .kind = kind, .stage = w->stage, .first = w->first, .n = (uint32_t)w->n};
-}
-
-/* What was set goes to the stage in every replica. */
-static enum err
-flush(struct leader *l)
-{
-	struct window *w = &l->window;
-	const struct layout *y = &l->task.layout;
-	const struct order o = order_of(w, ORDER_WRITE);
-	size_t bytes = w->n * sizeof(float);
-	enum err e = ERR_OK;
-
-	for (unsigned q = 0; !e && w->written && q < y->replicas; q++) {
-		unsigned rank = layout_rank(y, q, w->stage);
-		if (rank == 0) {
-			memcpy(rank_parameters(l->rank, w->stage) + w->first, w->values, bytes);
-			continue;
-		}
-		e = order_one(l, rank, &o);
-		if (!e)
-			e = send_to(l, rank, PARCEL_PARAMETERS, w->values, bytes);
-	}
-	w->written = false;
-	w->n = 0;
-	return e;
-}
-
-/* Some elements from this one on, of one stage. */
-static enum err
-look_up(struct leader *l, unsigned stage, uint64_t first, uint64_t end)
-{
-	struct window *w = &l->window;
-	enum err e = flush(l);
-
-	w->stage = stage;
-	w->first = first;
-	w->n = (size_t)(end - first < ORDER_ELEMENTS ? end - first : ORDER_ELEMENTS);
-	const struct order o = order_of(w, ORDER_READ);
-	if (!e)
-		e = order_one(l, stage % l->task.layout.pipeline, &o);
-	if (!e)
-		e = receive_from(l, stage % l->task.layout.pipeline, PARCEL_PARAMETERS, 0,
-		    w->values, w->n * sizeof(float));
-	if (e)
-		w->n = 0;
-	return e;
-}
-
-static bool
-holds(const struct window *w, unsigned stage, uint64_t element)
-{
-	return w->n > 0 && w->stage == stage && element >= w->first && element - w->first < w->n;
-}
-
-/* Elements of one stage. */
-static enum err
-get(struct leader *l, unsigned stage, uint64_t first, uint64_t end, size_t n, float *values)
-{
-	enum err e = ERR_OK;
-
-	if (is_own(l, stage)) {
-		e = l->window.written ? flush(l) : ERR_OK;
-		memcpy(values, rank_parameters(l->rank, stage) + first, n * sizeof(*values));
-		return e;
-	}
-	for (size_t at = 0, some; !e && at < n; at += some) {
-		const struct window *w = &l->window;
-		if (w->written || !holds(w, stage, first + at))
-			e = look_up(l, stage, first + at, end);
-		if (e)
-			break;
-		size_t skip = (size_t)(first + at - w->first);
-		some = n - at < w->n - skip ? n - at : w->n - skip;
-		memcpy(values + at, w->values + skip, some * sizeof(*values));
-	}
-	return e;
-}
-
-static enum err
-set(struct leader *l, unsigned stage, uint64_t first, size_t n, const float *values)
-{
-	struct window *w = &l->window;
-	enum err e = ERR_OK;
-
-	for (size_t at = 0, some; !e && at < n; at += some) {
-		bool follows = w->written && w->stage == stage && w->first + w->n == first + at &&
-		    w->n < ORDER_ELEMENTS;
-		if (!follows) {
-			e = flush(l);
-			w->stage = stage;
-			w->first = first + at;
-			w->written = true;
-		}
-		some = n - at < ORDER_ELEMENTS - w->n ? n - at : ORDER_ELEMENTS - w->n;
-		memcpy(w->values + w->n, values + at, some * sizeof(*values));
-		w->n += some;
-	}
-	return e;
-}
-
 static enum err
 parameters(void *self, uint64_t first, size_t n, float *values, bool sets)
 {
 	struct leader *l = self;
-	enum err e = ERR_OK;
 
-	for (size_t at = 0, some; !e && at < n; at += some) {
-		unsigned stage = stage_of(l, first + at);
-		uint64_t begin = l->stage_first[stage], end = l->stage_first[stage + 1];
-		some = n - at < end - (first + at) ? n - at : (size_t)(end - (first + at));
-		e = sets ? set(l, stage, first + at - begin, some, values + at)
-			 : get(l, stage, first + at - begin, end - begin, some, values + at);
-	}
-	return e;
+	return sets ? window_set(&l->window, first, n, values)
+		    : window_get(&l->window, first, n, values);
 }
 
 /* --- feeding */
@@ -372,13 +147,12 @@ begin(void *self, const struct net_update *how, struct why *why)
 {
 	struct leader *l = self;
 	const struct order o = {.kind = ORDER_BEGIN, .how = *how};
-	enum err e = flush(l);
+	enum err e = window_forget(&l->window);
 
-	l->window.n = 0;
 	if (!e)
-		e = order_all(l, &o);
+		e = world_order_all(l->world, ranks(l), &o);
 	return e ? err_set(why, e, "the other ranks are gone")
-		 : hear_answers(l, rank_begin(l->rank, how, why), why);
+		 : world_answers(l->world, ranks(l), rank_begin(l->rank, how, why), why);
 }
 
 static enum err
@@ -403,14 +177,13 @@ start(struct leader *l, const struct rank_step *step)
 	enum err e = make_room(l, step->pieces);
 
 	if (!e)
-		e = flush(l);
-	l->window.n = 0;
+		e = window_forget(&l->window);
 	l->now = *step;
 	l->now.number = o.step.number = ++l->world->numbers;
 	l->fed = 0;
 	o.step.counts = NULL;
 	if (!e)
-		e = order_all(l, &o);
+		e = world_order_all(l->world, ranks(l), &o);
 	if (!e)
 		e = rank_step(l->rank, &l->now);
 	l->under_way = !e;
@@ -470,7 +243,7 @@ hear_results(struct leader *l, unsigned rank, uint32_t n)
 {
 	struct net_result *results = calloc(n, sizeof(*results));
 	enum err e = results
-	    ? receive_from(l, rank, PARCEL_REPORT, 1, results, n * sizeof(*results))
+	    ? world_receive(l->world, rank, PARCEL_REPORT, 1, results, n * sizeof(*results))
 	    : ERR_NOMEM;
 
 	if (!e)
@@ -484,7 +257,8 @@ hear_counts(struct leader *l, unsigned rank)
 {
 	size_t bytes = tally_bytes(l->now.counts);
 	void *packed = malloc(bytes);
-	enum err e = packed ? receive_from(l, rank, PARCEL_REPORT, 2, packed, bytes) : ERR_NOMEM;
+	enum err e =
+	    packed ? world_receive(l->world, rank, PARCEL_REPORT, 2, packed, bytes) : ERR_NOMEM;
 
 	if (!e)
 		tally_add(l->now.counts, packed);
@@ -503,7 +277,7 @@ static enum err
 hear_report(struct leader *l, unsigned rank, enum err *failed)
 {
 	struct answer a;
-	enum err e = receive_from(l, rank, PARCEL_REPORT, 0, &a, sizeof(a));
+	enum err e = world_receive(l->world, rank, PARCEL_REPORT, 0, &a, sizeof(a));
 
 	if (e)
 		return e;
@@ -613,10 +387,8 @@ describe(struct leader *l, struct why *why)
 	l->x_bytes = net_inputs(l->whole) * sizeof(float);
 	l->label_bytes = net_labels(l->whole) * sizeof(int32_t);
 	l->answer_bytes = l->label_bytes + targets * sizeof(float);
-	for (unsigned s = 0; s <= layout_last(y) + 1; s++)
-		l->stage_first[s] = net_elements_before(l->whole, y->cut[s]);
-	l->window.values = malloc(LINK_BODY_MAX);
-	return l->window.values ? make_feeds(l) : ERR_NOMEM;
+	e = window_init(&l->window, l->world, y, l->whole);
+	return e ? e : make_feeds(l);
 }
 
 static struct order
@@ -644,6 +416,7 @@ make_own(struct leader *l, struct why *why)
 	whole.max_bytes = l->task.max_bytes;
 	const struct rank_task task = {&whole, &l->task.layout, l->task.threads};
 	enum err e = rank_new(&l->rank, l->courier, &task, why);
+	l->window.own = l->rank;
 	return !e && whole.train ? rank_begin(l->rank, &l->task.how, why) : e;
 }
 
@@ -652,12 +425,13 @@ give_task(struct leader *l, struct why *why)
 {
 	const struct order o = order_of_task(l);
 	const struct recipe_text *text = l->task.recipe->text;
-	enum err e = order_all(l, &o);
+	enum err e = world_order_all(l->world, ranks(l), &o);
 
 	if (!e)
-		e = send_to_all(l, PARCEL_TEXT, recipe_text_all(text), recipe_text_bytes(text));
+		e = world_send_all(l->world, ranks(l), PARCEL_TEXT, recipe_text_all(text),
+		    recipe_text_bytes(text));
 	return e ? err_set(why, e, "the other ranks are gone")
-		 : hear_answers(l, make_own(l, why), why);
+		 : world_answers(l->world, ranks(l), make_own(l, why), why);
 }
 
 enum err
@@ -727,7 +501,7 @@ leader_free(struct leader *l)
 	if (l->under_way && l->now.looks)
 		feed_nothing(l);
 	if (l->given)
-		(void)order_all(l, &o);
+		(void)!world_order_all(l->world, ranks(l), &o);
 	rank_free(l->rank);
 	net_free(l->whole);
 	for (size_t i = 0; l->feeds && i < (size_t)l->task.layout.replicas * l->places; i++) {
@@ -735,24 +509,7 @@ leader_free(struct leader *l)
 		free(l->feeds[i].answer);
 	}
 	free(l->feeds);
-	free(l->window.values);
+	window_deinit(&l->window);
 	free(l->results);
 	free(l);
-}
-
-void
-world_end(struct world *w)
-{
-	const struct order o = {.kind = ORDER_END};
-
-	for (unsigned r = 1; r < courier_ranks(w->courier); r++) {
-		struct parcel p = {.peer = r,
-		    .sends = true,
-		    .head = {.kind = PARCEL_ORDER, .step = ++w->orders[r]},
-		    .data = (void *)(uintptr_t)&o,
-		    .bytes = sizeof(o)};
-		courier_post(w->courier, &p);
-		if (courier_wait(w->courier, &p))
-			return;
-	}
 }

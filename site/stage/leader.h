@@ -1,23 +1,14 @@
 #ifndef LEADER_H
 #define LEADER_H
-#include "courier.h"
 #include "layout.h"
 #include "net.h"
 #include "stepper.h"
+#include "world.h"
 
 /*
  * Rank 0: makes a training's steps (stepper.h) with all ranks of a world, as one device would, to the bit. It feeds each pipeline's first
  * stage with examples and its last stage with what they are compared with, as many batches ahead as the first stage has contexts.
  */
-/* A world as its rank 0 knows it. */
-struct world {
-	struct courier *courier;
-	uint64_t orders[LINK_RANKS_MAX]; /* to each rank so far; zeros at first */
-	uint64_t numbers; /* steps and evaluations so far */
-};
-/* All other ranks leave. */
-void world_end(struct world *w);
-
 struct leader;
 struct recipe;
 struct leader_task {

@@ -7,7 +7,9 @@
 #include "json.h"
 #include "order.h"
 #include "recipe.h"
+#include "recipe_text.h"
 #include "tally.h"
+#include "timing.h"
 
 struct member {
 	struct courier *courier;
@@ -74,12 +76,12 @@ parse(struct member *m, const char *text, struct why *why)
 	return e;
 }
 
-static enum err
-make_rank(struct member *m, struct why *why)
+static struct net_part
+whole_of(const struct member *m)
 {
 	const struct order *o = &m->order;
 
-	m->whole = (struct net_part){.spec = &m->recipe.net,
+	return (struct net_part){.spec = &m->recipe.net,
 	    .classes = o->classes,
 	    .last = m->recipe.net.layer_count,
 	    .max_batch = o->max_batch,
@@ -89,31 +91,88 @@ make_rank(struct member *m, struct why *why)
 	    .rule_count = m->recipe.rule_count,
 	    .recompute = o->recompute,
 	    .max_bytes = o->max_bytes};
+}
+
+static enum err
+make_rank(struct member *m, struct why *why)
+{
+	const struct order *o = &m->order;
+
+	m->whole = whole_of(m);
 	const struct rank_task task = {&m->whole, &o->layout, o->threads};
 	enum err e = rank_new(&m->rank, m->courier, &task, why);
 	return !e && o->train ? rank_begin(m->rank, &o->how, why) : e;
+}
+
+/* The recipe that an order is about. */
+static enum err
+take_text(struct member *m, enum err *failed, struct why *why)
+{
+	char *text = m->order.text <= RECIPE_TEXT_MAX ? malloc((size_t)m->order.text + 1) : NULL;
+
+	leave(m);
+	if (!text)
+		return ERR_NOMEM;
+	enum err e = receive(m, PARCEL_TEXT, text, (size_t)m->order.text);
+	text[m->order.text] = '\0';
+	*failed = e ? ERR_OK : parse(m, text, why);
+	free(text);
+	return e;
 }
 
 static enum err
 take_task(struct member *m)
 {
 	struct why why = {""};
-	char *text = malloc((size_t)m->order.text + 1);
+	enum err failed, e = take_text(m, &failed, &why);
 
-	leave(m);
-	if (!text)
-		return ERR_NOMEM;
-	enum err e = receive(m, PARCEL_TEXT, text, (size_t)m->order.text);
-	if (e) {
-		free(text);
+	if (e)
 		return e;
-	}
-	text[m->order.text] = '\0';
-	enum err failed = parse(m, text, &why);
-	free(text);
 	if (!failed)
 		failed = make_rank(m, &why);
 	return answer(m, failed, &why);
+}
+
+static enum err
+measure(struct member *m)
+{
+	const struct order *o = &m->order;
+	struct timing_passes passes[NET_RANGES] = {{0, 0}};
+	struct why why = {""};
+	enum err failed, e = take_text(m, &failed, &why);
+
+	if (e)
+		return e;
+	m->whole = whole_of(m);
+	const struct timing t = {.whole = &m->whole,
+	    .threads = o->threads,
+	    .rank = courier_rank(m->courier),
+	    .first = (size_t)o->first,
+	    .last = (size_t)o->last,
+	    .tail_first = (size_t)o->tail_first};
+	if (!failed)
+		failed = timing_take(&t, passes, &why);
+	const struct order_measured measured = {.seconds = passes[0].forward_s + passes[0].back_s +
+		passes[1].forward_s + passes[1].back_s,
+	    .memory = timing_memory(courier_ranks(m->courier))};
+	e = answer(m, failed, &why);
+	return e ? e : reply(m, PARCEL_REPORT, 1, &measured, sizeof(measured));
+}
+
+static enum err
+ping(struct member *m)
+{
+	size_t bytes = (size_t)m->order.first;
+	void *data = bytes <= ORDER_PING_MAX ? malloc(bytes + 1) : NULL;
+	enum err e = data ? ERR_OK : ERR_NOMEM;
+
+	for (uint32_t i = 0; !e && i < m->order.n; i++) {
+		e = receive(m, PARCEL_TEXT, data, bytes);
+		if (!e)
+			e = reply(m, PARCEL_TEXT, 0, data, bytes);
+	}
+	free(data);
+	return e;
 }
 
 static enum err
@@ -204,6 +263,10 @@ obey(struct member *m)
 	case ORDER_WRITE:
 		return receive(m, PARCEL_PARAMETERS, rank_parameters(m->rank, o->stage) + o->first,
 		    o->n * sizeof(float));
+	case ORDER_MEASURE:
+		return measure(m);
+	case ORDER_PING:
+		return ping(m);
 	case ORDER_LEAVE:
 		leave(m);
 		break;

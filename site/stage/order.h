@@ -12,6 +12,8 @@ enum order_kind {
 	ORDER_LOOK, /* an evaluation; answered with figures and counts */
 	ORDER_READ, /* elements of a stage's parameters; answered with them */
 	ORDER_WRITE, /* elements follow */
+	ORDER_MEASURE, /* a recipe's text follows; answered with the seconds of some layers' passes, and memory */
+	ORDER_PING, /* n parcels follow, each of which is sent back */
 	ORDER_LEAVE, /* the task is over */
 	ORDER_END /* the world is */
 };
@@ -27,13 +29,22 @@ struct order {
 	struct net_update how; /* TASK that trains, BEGIN */
 	struct rank_step step; /* STEP, LOOK */
 	bool counts; /* LOOK: figures of the recipe are counted */
-	/* READ, WRITE */
+	/* READ, WRITE; PING: parcels, and their bytes; MEASURE: layers [first, last), and the tail */
 	uint32_t stage, n;
-	uint64_t first;
+	uint64_t first, last, tail_first;
+};
+
+/* What a rank measured. */
+struct order_measured {
+	double seconds; /* forward and back of all that was asked for */
+	uint64_t memory; /* timing_memory */
 };
 
 /* Most elements of an ORDER_READ or ORDER_WRITE. */
 #define ORDER_ELEMENTS (LINK_BODY_MAX / sizeof(float))
+
+/* Most bytes of a parcel of ORDER_PING. */
+#define ORDER_PING_MAX ((size_t)4 << 20)
 
 /* An answer; of a step or evaluation the figures of `batches` own batches follow. */
 struct answer {

@@ -32,12 +32,18 @@ struct rank {
 
 /* --- what a rank has */
 
-static void
-place(struct stage_place *p, const struct rank_task *task, unsigned replica, unsigned number)
+static struct stage_place
+place(const struct rank_task *task, unsigned replica, unsigned number)
 {
-	*p = (struct stage_place){.layout = task->layout,
+	const struct layout *l = task->layout;
+
+	return (struct stage_place){.layout = l,
 	    .replica = replica,
 	    .number = number,
+	    .first = number == 0,
+	    .last = number == layout_last(l),
+	    .contexts = layout_contexts(l, number),
+	    .first_contexts = layout_contexts(l, 0),
 	    .max_batch = task->whole->max_batch,
 	    .train = task->whole->train};
 }
@@ -48,84 +54,94 @@ rank_parts(struct rank_parts *out, const struct rank_task *task, unsigned rank)
 	const struct layout *l = task->layout;
 	unsigned replica = rank / l->pipeline, stage = rank % l->pipeline;
 
-	*out = (struct rank_parts){.part = *task->whole, .count = 1};
+	*out = (struct rank_parts){
+	    .part = *task->whole, .count = 1, .replicas = l->replicas, .leads = rank == 0};
 	out->part.first = l->cut[stage];
 	out->part.last = l->cut[stage + 1];
-	out->part.contexts = layout_contexts(l, stage);
-	place(&out->places[0], task, replica, stage);
-	if (!l->ring || stage > 0)
-		return;
-	unsigned last = layout_last(l);
-	out->part.tail.first = l->cut[last];
-	out->part.tail.last = l->cut[last + 1];
-	out->part.tail.contexts = layout_contexts(l, last);
-	place(&out->places[1], task, replica, last);
-	out->places[1].range = 1;
-	out->count = 2;
+	out->places[0] = place(task, replica, stage);
+	if (l->ring && stage == 0) {
+		unsigned last = layout_last(l);
+		out->part.tail.first = l->cut[last];
+		out->part.tail.last = l->cut[last + 1];
+		out->places[1] = place(task, replica, last);
+		out->places[1].range = 1;
+		out->count = 2;
+	}
+	out->part.contexts = out->places[0].contexts;
+	out->part.tail.contexts = out->count > 1 ? out->places[1].contexts : 0;
 }
 
 /* A net of several replicas hands its runs over, whatever the groups of a step. */
 static struct net_update
-own_update(const struct net_update *how, const struct layout *l)
+own_update(const struct net_update *how, unsigned replicas)
 {
 	struct net_update own = *how;
 
 	if (own.parts == 1)
 		own.parts = 2;
-	if (l->replicas > 1 && own.groups < 2)
+	if (replicas > 1 && own.groups < 2)
 		own.groups = 2;
 	return own;
 }
 
 /* What the leader copies for others: inputs and answers of other replicas, answers of its own pipeline's last stage. */
 static uint64_t
-feed_bytes(const struct rank_task *task, const struct net *whole)
+feed_bytes(const struct rank_parts *p, const struct net *whole)
 {
-	const struct layout *l = task->layout;
-	uint64_t each = layout_contexts(l, 0), most = task->whole->max_batch;
 	uint64_t in = net_inputs(whole) * sizeof(float),
-		 out = net_labels(whole) * sizeof(int32_t) + net_outputs(whole) * sizeof(float);
+		 out = net_labels(whole) > 0 ? net_labels(whole) * sizeof(int32_t)
+					     : net_outputs(whole) * sizeof(float);
+	uint64_t away = (p->replicas - 1) * (in + out);
 
-	if (net_labels(whole) > 0)
-		out = net_labels(whole) * sizeof(int32_t);
-	uint64_t away = (l->replicas - 1) * (in + out);
-	if (!l->ring && l->pipeline > 1)
+	if (!p->places[p->count - 1].last)
 		away += out;
-	return each * most * away;
+	return (uint64_t)p->places[0].first_contexts * p->part.max_batch * away;
+}
+
+static enum err
+leader_bytes(uint64_t *out, const struct rank_parts *p, struct why *why)
+{
+	struct net_part all = p->part;
+	struct net *whole;
+
+	all.first = 0;
+	all.last = all.spec->layer_count;
+	all.tail.last = 0;
+	all.contexts = all.planned = 1;
+	enum err e = net_new_part(&whole, &all, why);
+	if (e)
+		return e;
+	*out += feed_bytes(p, whole) + LINK_BODY_MAX;
+	net_free(whole);
+	return ERR_OK;
 }
 
 enum err
-rank_bytes(uint64_t *out, const struct rank_task *task, const struct net_update *how, unsigned rank,
-    struct why *why)
+rank_bytes(uint64_t *out, const struct rank_parts *parts, unsigned threads,
+    const struct net_update *how, struct why *why)
 {
-	struct rank_parts parts;
-	struct net *net = NULL, *whole = NULL;
+	struct net_part part = parts->part;
+	struct net *net = NULL;
 
-	rank_parts(&parts, task, rank);
-	parts.part.planned = task->threads;
-	enum err e = net_new_part(&net, &parts.part, why);
-	const struct net_update own = how ? own_update(how, task->layout) : (struct net_update){0};
+	part.planned = threads > 0 ? threads : 1;
+	enum err e = net_new_part(&net, &part, why);
+	const struct net_update own =
+	    how ? own_update(how, parts->replicas) : (struct net_update){0};
 	if (!e && how)
 		e = net_prepare(net, &own, why);
-	if (!e && rank == 0) {
-		struct net_part all = *task->whole;
-		all.planned = 1;
-		all.contexts = 1;
-		e = net_new_part(&whole, &all, why);
-	}
 	if (!e) {
 		*out = net_bytes(net);
-		for (size_t i = 0; i < parts.count; i++) {
-			parts.places[i].net = net;
-			*out += stage_bytes(&parts.places[i]);
+		for (size_t i = 0; i < parts->count; i++) {
+			struct stage_place place = parts->places[i];
+			place.net = net;
+			*out += stage_bytes(&place);
 		}
-		if (how && task->layout->replicas > 1)
-			*out += reduce_bytes(net, task->layout, rank / task->layout->pipeline);
-		if (whole)
-			*out += feed_bytes(task, whole);
+		if (how && parts->replicas > 1)
+			*out += reduce_bytes(net, parts->replicas, 0);
+		if (parts->leads)
+			e = leader_bytes(out, parts, why);
 	}
 	net_free(net);
-	net_free(whole);
 	return e;
 }
 
@@ -193,7 +209,7 @@ rank_net(struct rank *r)
 enum err
 rank_begin(struct rank *r, const struct net_update *how, struct why *why)
 {
-	const struct net_update own = own_update(how, &r->layout);
+	const struct net_update own = own_update(how, r->layout.replicas);
 
 	r->how = own;
 	enum err e = net_prepare(r->net, &own, why);

@@ -21,17 +21,19 @@ struct rank_task {
 	unsigned threads; /* of a rank */
 };
 
-/* Nets and buffers of a rank, planned or made. */
+/* What is a rank's. */
 struct rank_parts {
 	struct net_part part;
 	struct stage_place places[NET_RANGES];
 	size_t count;
+	unsigned replicas;
+	bool leads; /* it is rank 0 */
 };
 void rank_parts(struct rank_parts *out, const struct rank_task *task, unsigned rank);
 /* Bytes that a rank takes for a training by `how`, or with NULL an evaluation: as rank_new and rank_begin allocate, and the leader's copies of
- * what it feeds. ERR_INVALID, ERR_LIMIT, ERR_NOMEM. */
-ERR_MUST_USE enum err rank_bytes(uint64_t *out, const struct rank_task *task,
-    const struct net_update *how, unsigned rank, struct why *why);
+ * what it feeds. Of the stages' places only the sizes are looked at. ERR_INVALID, ERR_LIMIT, ERR_NOMEM, ERR_UNSUPPORTED. */
+ERR_MUST_USE enum err rank_bytes(uint64_t *out, const struct rank_parts *parts, unsigned threads,
+    const struct net_update *how, struct why *why);
 
 struct rank;
 ERR_MUST_USE enum err rank_new(

@@ -152,14 +152,14 @@ add_piece(void *context, size_t first, size_t count, unsigned owner)
 }
 
 uint64_t
-reduce_bytes(const struct net *net, const struct layout *l, unsigned replica)
+reduce_bytes(const struct net *net, unsigned replicas, unsigned replica)
 {
 	struct filling f = {.replica = replica};
 
-	divide(net, l->replicas, add_piece, &f);
+	divide(net, replicas, add_piece, &f);
 	return f.count * sizeof(struct piece) + f.own * sizeof(size_t) +
-	    f.own_elements * sizeof(float) + l->replicas * sizeof(struct peer) +
-	    (l->replicas - 1) * (ROOMS * LINK_BODY_MAX + f.own * sizeof(struct parcel));
+	    f.own_elements * sizeof(float) + replicas * sizeof(struct peer) +
+	    (replicas - 1) * (ROOMS * LINK_BODY_MAX + f.own * sizeof(struct parcel));
 }
 
 static enum err

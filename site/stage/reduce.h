@@ -20,7 +20,7 @@ ERR_MUST_USE enum err reduce_new(struct reduce **out, struct courier *c, struct 
 /* No parcel is under way, or the courier is gone. */
 void reduce_free(struct reduce *r);
 /* Bytes that reduce_new allocates for a net, which may be a planned one. */
-uint64_t reduce_bytes(const struct net *net, const struct layout *layout, unsigned replica);
+uint64_t reduce_bytes(const struct net *net, unsigned replicas, unsigned replica);
 
 /* A step of so many pieces. `number` tells parcels of steps apart. */
 void reduce_begin(struct reduce *r, uint64_t number, uint32_t pieces);

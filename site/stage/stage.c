@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pretend.h"
 #include "scoring.h"
 
 static unsigned
@@ -18,23 +19,19 @@ answer_bytes(const struct net *net)
 	return net_labels(net) * sizeof(int32_t) + net_targets(net) * sizeof(float);
 }
 
+/* Sizes. */
 static void
 describe(struct stage *s, const struct stage_place *p)
 {
-	const struct layout *l = p->layout;
 	struct net_edges edges = net_range_edges(p->net, p->range);
-	unsigned own = neighbour(p, p->number);
 
 	*s = (struct stage){.net = p->net,
 	    .range = p->range,
 	    .number = p->number,
-	    .first = p->number == 0,
-	    .last = p->number == layout_last(l),
-	    .fed = own == 0,
-	    .before = p->number > 0 ? neighbour(p, p->number - 1) : 0,
-	    .behind = neighbour(p, p->number + 1),
-	    .context = p->range > 0 ? layout_contexts(l, 0) : 0,
-	    .contexts = layout_contexts(l, p->number),
+	    .first = p->first,
+	    .last = p->last,
+	    .context = p->range > 0 ? p->first_contexts : 0,
+	    .contexts = p->contexts,
 	    .max_batch = p->max_batch,
 	    .in = edges.in,
 	    .out = edges.out};
@@ -42,8 +39,18 @@ describe(struct stage *s, const struct stage_place *p)
 		s->label_bytes = net_labels(p->net) * sizeof(int32_t);
 		s->answer_bytes = answer_bytes(p->net);
 		/* As many as inputs of the first stage, beside which they are sent. */
-		s->answer_count = layout_contexts(l, 0);
+		s->answer_count = p->first_contexts;
 	}
+}
+
+static void
+find_neighbours(struct stage *s, const struct stage_place *p)
+{
+	s->own = neighbour(p, p->number);
+	s->fed = s->own == 0;
+	s->before = p->number > 0 ? neighbour(p, p->number - 1) : 0;
+	s->behind = neighbour(p, p->number + 1);
+	s->layers = p->layout->cut[p->number + 1] - p->layout->cut[p->number];
 }
 
 static size_t
@@ -81,6 +88,7 @@ stage_init(struct stage *s, const struct stage_place *place)
 	bool fits;
 
 	describe(s, place);
+	find_neighbours(s, place);
 	s->batches = calloc(s->contexts, sizeof(*s->batches));
 	s->answers = calloc(s->answer_count + 1, sizeof(*s->answers));
 	if (!s->batches || !s->answers)
@@ -279,6 +287,28 @@ prepare(struct stage *s, const struct stage_pass *p, struct net_batch *out)
 	return e ? e : courier_wait(p->courier, &b->out);
 }
 
+/* A pass over the layers, or a sleep in its place (pretend.h). */
+static enum err
+compute(struct stage *s, uint32_t context, const struct net_batch *batch)
+{
+	if (!pretend_on())
+		return net_forward(s->net, context, batch);
+	pretend_pass(s->own, s->layers, false);
+	return ERR_OK;
+}
+
+static enum err
+compute_back(struct stage *s, uint32_t context, const struct net_gradients *g,
+    const struct stage_batch *b, struct net_result *result)
+{
+	if (!pretend_on())
+		return net_backward(s->net, context, g, result);
+	pretend_pass(s->own, s->layers, true);
+	if (result)
+		*result = (struct net_result){.weight = b->n};
+	return ERR_OK;
+}
+
 enum err
 stage_forward(struct stage *s, const struct stage_pass *p)
 {
@@ -294,7 +324,7 @@ stage_forward(struct stage *s, const struct stage_pass *p)
 	    .micro_batch = layout_piece(p->step->layout, p->step->replica, p->batch)};
 	batch.draw = &b->draw;
 	if (!*p->failed)
-		*p->failed = net_forward(s->net, context, &batch);
+		*p->failed = compute(s, context, &batch);
 	if (!s->last)
 		send_output(s, p, b);
 	return ERR_OK;
@@ -345,8 +375,7 @@ stage_back(struct stage *s, const struct stage_pass *p)
 	if (e)
 		return e;
 	if (!*p->failed)
-		*p->failed =
-		    net_backward(s->net, s->context + p->batch % s->contexts, &g, p->result);
+		*p->failed = compute_back(s, s->context + p->batch % s->contexts, &g, b, p->result);
 	if (!s->first)
 		send_gradient(s, p, b);
 	await_input(s, p->courier, p->step, p->batch + s->contexts);

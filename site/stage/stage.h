@@ -37,7 +37,8 @@ struct stage {
 	unsigned number;
 	bool first, last; /* of the pipeline */
 	bool fed; /* its inputs, or its answers, are given by this process */
-	unsigned feeder, before, behind; /* ranks */
+	unsigned own, feeder, before, behind; /* ranks */
+	size_t layers;
 	uint32_t context, contexts; /* the net's: the first, and how many */
 	uint32_t max_batch;
 	size_t in, out; /* floats of an example */
@@ -51,8 +52,10 @@ struct stage {
 
 /* Where a stage is, and for what. */
 struct stage_place {
-	const struct layout *layout;
+	const struct layout *layout; /* not looked at by stage_bytes */
 	unsigned replica, number;
+	bool first, last; /* of the pipeline */
+	uint32_t contexts, first_contexts; /* of the stage, of the pipeline's first one */
 	struct net *net;
 	size_t range;
 	uint32_t max_batch;
