@@ -7,7 +7,6 @@
 
 #include <cmocka.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "partition.h"
@@ -158,34 +157,37 @@ layout_of(const struct partition_in *in, unsigned pipeline, unsigned replicas)
 
 /* --- against the search */
 
-/* Sums of these figures have no rounding. */
+/* Sums of these figures have no rounding; coarse ones are often equal. */
 static void
 draw(struct trial *t, struct prng *r)
 {
 	memset(t, 0, sizeof(*t));
 	prepare(t);
 	struct partition_in *in = &t->in;
-	bool uniform = prng_below(r, 4) == 0, free_cuts = prng_below(r, 2),
-	     memory = prng_below(r, 2);
-
-	bool fixed = prng_below(r, 8) == 0;
+	bool coarse = prng_below(r, 3) == 0, fixed = prng_below(r, 8) == 0;
+	bool free_cuts = prng_below(r, 2), memory = prng_below(r, 2);
 
 	in->count = LAYERS - prng_below(r, 1 + prng_below(r, LAYERS));
 	for (size_t i = 0; i < in->count; i++)
 		t->layers[i] = (struct partition_layer){
-		    .forward_s = uniform ? 0.25 : (double)prng_below(r, 64) / 1024,
-		    .back_s = uniform ? 0.5 : (double)prng_below(r, 128) / 1024,
-		    .out = uniform ? 8192 : prng_below(r, 600000),
-		    .gradient = fixed ? 0 : 6 * (uniform ? 1000 : prng_below(r, 200000)),
+		    .forward_s = (double)prng_below(r, coarse ? 2 : 64) / (coarse ? 4 : 1024),
+		    .back_s = coarse ? 0.25 : (double)prng_below(r, 128) / 1024,
+		    .out = coarse ? 8192 * (1 + prng_below(r, 2)) : prng_below(r, 600000),
+		    .gradient =
+			fixed ? 0 : 6 * (coarse ? 1000 * prng_below(r, 3) : prng_below(r, 200000)),
 		    .cut = free_cuts || prng_below(r, 4) > 0,
 		    .works = free_cuts || prng_below(r, 4) > 0};
 	in->rank_count = RANKS;
 	for (unsigned i = 0; i < RANKS; i++)
 		t->ranks[i] = (struct partition_rank){
-		    .factor = uniform ? 1 : 0.5 * (double)(2 + prng_below(r, 4)),
+		    .factor = coarse ? 1 : 0.5 * (double)(2 + prng_below(r, 4)),
 		    .memory = memory ? 200000 + prng_below(r, 4000000) : 0};
 	in->bytes_per_s = (double)((uint64_t)1 << (18 + prng_below(r, 9)));
 	in->latency_s = (double)prng_below(r, 64) / 65536;
+	if (coarse && prng_below(r, 2)) {
+		in->bytes_per_s = INFINITY;
+		in->latency_s = 0;
+	}
 	in->pieces = 1 + (uint32_t)prng_below(r, 13);
 	in->groups = 1 + (uint32_t)prng_below(r, in->pieces);
 	in->input = prng_below(r, 300000);
