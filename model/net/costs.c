@@ -65,7 +65,7 @@ costs_layer(const struct net *net, size_t i, struct costs_layer *out)
 	uint64_t output = (uint64_t)l->out.size * want.max_batch * sizeof(float);
 	size_t floats = 0;
 
-	*out = (struct costs_layer){.name = l->spec.name, .type = l->spec.type};
+	*out = (struct costs_layer){.name = l->spec.name, .type = l->spec.type, .output = output};
 	for (size_t k = 0; k < l->param_count; k++)
 		out->parameters += l->param[k].count * sizeof(float);
 	if (is_own(net, i) && l->y_shared)

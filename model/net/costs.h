@@ -10,6 +10,7 @@ struct costs_layer {
 	const char *name; /* the layer's name, owned by the net */
 	enum layer_type type;
 	uint64_t parameters; /* bytes */
+	uint64_t output; /* bytes of its output, wherever that lies, for the largest batch */
 	/* What the layer keeps for the backward pass, and a kept output: for the largest batch, in one context. */
 	uint64_t kept;
 	/* `kept` per example, about: without what does not grow with the batch. */

@@ -1,36 +1,44 @@
 #include "divide.h"
 
-#include "cuts.h"
 #include "pieces.h"
+#include "plan_site.h"
 #include "recipe.h"
 #include "site.h"
 
-/* Layers of about equal number; for now. */
-enum err
-divide_task(const struct site *s, const struct training_in *in, struct leader_task *task,
-    const struct pieces *pieces, struct why *why)
+static enum err
+plan(const struct site *s, struct world *world, struct leader_task *task,
+    const struct pieces *pieces, struct divided *out, struct why *why)
 {
-	const struct net_spec *net = &in->recipe->net;
-	struct layout *l = &task->layout;
-	unsigned replicas = s->replicas ? s->replicas : 1;
+	const struct plan_site_want want = {.task = task,
+	    .how = task->whole.train ? &task->how : NULL,
+	    .measured = &out->measured,
+	    .pieces = task->whole.train ? pieces->parts : LOOKS,
+	    .groups = pieces->groups,
+	    .pipeline = s->pipeline,
+	    .replicas = s->replicas};
+	enum err e =
+	    measures_take(&out->measured, world, task->recipe, &task->whole, task->threads, why);
 
-	*l = (struct layout){.pipeline = s->pipeline ? s->pipeline : s->ranks / replicas,
-	    .replicas = replicas,
-	    .ring = net_spec_ties(net) && s->ranks / replicas > 1,
-	    .pieces = pieces->parts,
-	    .run = pieces_run(pieces)};
-	unsigned stages = layout_last(l) + 1;
-	for (unsigned i = 1; i <= stages; i++) {
-		struct cuts_crossing c;
-		l->cut[i] = (uint32_t)(net->layer_count * i / stages);
-		if (l->cut[i] <= l->cut[i - 1])
-			l->cut[i] = l->cut[i - 1] + 1;
-		while (
-		    i < stages && l->cut[i] < net->layer_count && cuts_crossed(net, l->cut[i], &c))
-			l->cut[i]++;
-	}
-	l->cut[stages] = (uint32_t)net->layer_count;
-	return l->cut[stages - 1] < l->cut[stages]
-	    ? ERR_OK
-	    : err_set(why, ERR_UNSUPPORTED, "the network has too few layers");
+	if (!e)
+		e = plan_site(&out->best, &want, why);
+	for (unsigned r = 0; !e && r < layout_ranks(&out->best.layout); r++)
+		e = plan_site_bytes(&out->bytes[r], &want, &out->best.layout, r, why);
+	return e;
+}
+
+enum err
+divide_task(const struct site *s, struct world *world, struct leader_task *task,
+    const struct pieces *pieces, struct divided *out, struct why *why)
+{
+	*out = (struct divided){.best = {.step_s = 0}};
+	enum err e = plan(s, world, task, pieces, out, why);
+
+	task->layout = out->best.layout;
+	return e;
+}
+
+void
+divided_deinit(struct divided *d)
+{
+	measures_deinit(&d->measured);
 }

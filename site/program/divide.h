@@ -1,13 +1,22 @@
 #ifndef DIVIDE_H
 #define DIVIDE_H
 #include "leader.h"
+#include "measures.h"
+#include "partition.h"
 
 struct pieces;
 struct site;
-struct training_in;
 
-/* Sets the task's layout: how its ranks divide it. */
-ERR_MUST_USE enum err divide_task(const struct site *s, const struct training_in *in,
-    struct leader_task *task, const struct pieces *pieces, struct why *why);
+/* How a task is divided, and what that was made of. */
+#define LOOKS 64 /* batches that an evaluation is planned for */
+struct divided {
+	struct measures measured;
+	struct partition best;
+	uint64_t bytes[LINK_RANKS_MAX]; /* of each rank */
+};
+/* Measures, plans, and sets the task's layout. divided_deinit is due also after a failure. ERR_LIMIT, ERR_UNSUPPORTED: plan_site. */
+ERR_MUST_USE enum err divide_task(const struct site *s, struct world *world,
+    struct leader_task *task, const struct pieces *pieces, struct divided *out, struct why *why);
+void divided_deinit(struct divided *d);
 
 #endif

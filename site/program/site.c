@@ -47,8 +47,8 @@ check_pieces(const struct site *s, const struct net_update *how, struct why *why
 	    "parallel.micro_batch: steps of one batch cannot be divided among ranks");
 }
 
-static struct leader_task
-task_of(const struct site *s, const struct training_in *in, struct pieces *pieces)
+struct leader_task
+site_task(const struct site *s, const struct training_in *in, struct pieces *pieces)
 {
 	bool trains = in->kind != TASK_EVALUATE;
 	const struct train_config config = {
@@ -67,16 +67,14 @@ task_of(const struct site *s, const struct training_in *in, struct pieces *piece
 	return t;
 }
 
-/* With a world, which may have more ranks than the task is divided among. */
 static enum err
-run_in(const struct site *s, struct world *world, struct leader_task *task,
-    const struct training_in *in, struct training_out *out, struct why *why)
+run_task(struct world *world, const struct leader_task *task, const struct training_in *in,
+    struct training_out *out, struct why *why)
 {
 	struct training_in own = *in;
 	struct leader *leader;
 	enum err e = leader_new(&leader, world, task, why);
 
-	(void)s;
 	if (e)
 		return e;
 	const struct stepper stepper = leader_stepper(leader);
@@ -86,22 +84,36 @@ run_in(const struct site *s, struct world *world, struct leader_task *task,
 	return e;
 }
 
+/* The world may have more ranks than the task is divided among. */
+static enum err
+run_in(const struct site *s, struct world *world, const struct training_in *in,
+    struct training_out *out, struct why *why)
+{
+	struct pieces pieces = {.parts = 1, .groups = 1};
+	struct leader_task task = site_task(s, in, &pieces);
+	struct divided divided = {.best = {.step_s = 0}};
+	enum err e = in->kind == TASK_EVALUATE ? ERR_OK : check_pieces(s, &task.how, why);
+
+	if (!e)
+		e = divide_task(s, world, &task, &pieces, &divided, why);
+	if (!e)
+		e = run_task(world, &task, in, out, why);
+	divided_deinit(&divided);
+	return e;
+}
+
 static enum err
 run(const struct site *s, const struct training_in *in, struct training_out *out, struct why *why)
 {
-	struct pieces pieces = {.parts = 1, .groups = 1};
-	struct leader_task task = task_of(s, in, &pieces);
 	struct local_world *local = NULL;
-	enum err e = in->kind == TASK_EVALUATE ? ERR_OK : check_pieces(s, &task.how, why);
+	enum err e = ERR_OK;
 
-	if (!e && in->recipe->net.arithmetic == ARITHMETIC_FAST)
+	if (in->recipe->net.arithmetic == ARITHMETIC_FAST)
 		kernel_choice_ready(in->kernels);
-	if (!e)
-		e = divide_task(s, in, &task, &pieces, why);
-	if (!e && !s->world)
+	if (!s->world)
 		e = local_world_new(&local, s->ranks, why);
 	if (!e)
-		e = run_in(s, s->world ? s->world : local_world_leader(local), &task, in, out, why);
+		e = run_in(s, s->world ? s->world : local_world_leader(local), in, out, why);
 	local_world_free(local);
 	return e;
 }

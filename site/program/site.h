@@ -14,6 +14,10 @@ struct site {
 /* As training_run; also refused is what ranks would compute otherwise than one device, with the key's name. */
 ERR_MUST_USE enum err site_run(const struct site *site, const struct training_in *in,
     struct training_out *out, struct why *why);
+/* The task of a world, but for its layout; and its pieces, if it trains. */
+struct pieces;
+struct leader_task site_task(
+    const struct site *site, const struct training_in *in, struct pieces *pieces);
 /* What no number of ranks can do: ERR_UNSUPPORTED, with the key's name. */
 ERR_MUST_USE enum err site_suits(const struct training_in *in, struct why *why);
 
