@@ -116,7 +116,7 @@ $(BUILD)/rivulet: $(BUILD)/command/main.o $(call stack,command lab client round 
 # Not of `all`'s words where MPI is missing.
 SITE := $(if $(MPI),$(BUILD)/rivulet-site,no-site)
 $(BUILD)/site/link/link_mpi.o: EXTRA := $(addprefix -isystem ,$(patsubst %/mpi.h,%,$(MPI)))
-$(BUILD)/rivulet-site: $(BUILD)/site/program/main.o $(call stack,site training model data wire crypto base)
+$(BUILD)/rivulet-site: $(BUILD)/site/program/main.o $(call stack,site) $(call archive,lab/presets) $(call stack,training model data wire crypto base)
 	$(call link,$^ $(LIBS_MPI) $(LIBS_BLAS) $(LIBS_DATA) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread)
 no-site:
 	@echo "make: rivulet-site is left out, for mpi.h is not here (make deps-dev installs it)"
@@ -142,7 +142,7 @@ $(EXAMPLES): %: %.o $(BUILD)/librivulet.a
 .PHONY: examples
 
 # --- Tests: each tests/unit/test_x.c is one program; exit 0 = pass, 77 = skip.  tests/tools are helpers.
-everything = $(call stack,$(or $(STACK),daemon command lab site client round aggregator training model data wire crypto base))
+everything = $(call stack,$(or $(STACK),daemon command site lab client round aggregator training model data wire crypto base))
 TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 TOOLS := $(patsubst tests/tools/%.c,$(BUILD)/tests/tools/%,$(wildcard tests/tools/*.c))
 FUZZ  := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))

@@ -3,7 +3,7 @@
 # on its include path, so the compiler refuses an arrow that stands in no line. A room may only name rooms that stand before it in
 # ROOMS, and archives are linked from the last to the first, so such an arrow does not link either. tests/lint rooms reads this.
 # Houses, the used before their users.
-HOUSES          := base crypto wire data model training aggregator round client site lab command daemon
+HOUSES          := base crypto wire data model training aggregator round client lab site command daemon
 USES_base       :=
 USES_crypto     := base
 USES_wire       := base
@@ -18,7 +18,8 @@ ROOMS_round     := policy roster
 USES_round/roster := policy
 USES_client     := base crypto wire data/files model training
 USES_lab        := base crypto wire data/files model training aggregator round
-USES_site       := base wire data/files model/kernels model/layers model/net model/train training
+# Of the laboratory the reader of job files.
+USES_site       := base wire data/files model/kernels model/layers model/net model/train training lab/presets
 # The program `rivulet`: main and the subcommands that are no device's.
 USES_command    := base crypto wire model/net model/train training round client lab
 USES_daemon     := base crypto wire data/files model aggregator round
@@ -100,12 +101,6 @@ USES_client/cli      := session home
 USES_client/doctor   := cli agent external outbox eligibility settings session home host
 USES_client/commands := cli agent external device outbox session home host
 
-# Sites: several ranks that train one model as one device.
-ROOMS_site      := link schedule stage plan program
-USES_site/stage := schedule link
-USES_site/plan := stage schedule link
-USES_site/program := plan stage schedule link
-
 # The laboratory: what plays, plans, proves and compares. Of the device it sees what its lines name; no room of the device sees it.
 ROOMS_lab       := fleet presets curves verify net pack simulate plan study
 USES_lab/fleet    := client/agent client/external client/device client/work client/settings client/home client/host
@@ -116,6 +111,12 @@ USES_lab/pack     := client/cli client/session client/home
 USES_lab/simulate := net verify presets fleet client/cli client/agent client/external client/device client/work client/settings client/home client/host
 USES_lab/plan     := simulate net presets fleet client/cli client/agent client/external client/device client/work client/settings client/session client/home client/host
 USES_lab/study    := plan curves presets client/cli client/session client/home
+
+# Sites: several ranks that train one model as one device.
+ROOMS_site      := link schedule stage plan program
+USES_site/stage := schedule link
+USES_site/plan := stage schedule link
+USES_site/program := plan stage schedule link
 
 # librivulet: the rooms of a device. A room with a SEES_ line sees these houses, and not all that its house uses.
 DEVICE := $(addprefix client/,host home session settings eligibility models outbox work device)

@@ -32,7 +32,7 @@
 /* What the command was asked for, and everything that lives as long as it. */
 struct alone {
 	const char *job_file, *home_option, *config, *data_name, *test_name, *epochs_text,
-	    *out_file, *init;
+	    *out_file, *init, *exec;
 	bool json;
 	bool plan, fits; /* --plan */
 	const char *memory_text; /* --memory */
@@ -105,6 +105,8 @@ load_all(struct alone *a, struct why *why)
 
 	if (!e)
 		e = settings_load(&a->settings, a->home, a->config, why);
+	if (!e && a->exec)
+		e = settings_replace_builtin(a->settings, a->exec, why);
 	if (!e)
 		e = load_job(a, why);
 	if (!e && identity_load(&id, a->home, NULL) == ERR_OK)
@@ -426,6 +428,8 @@ cmd_train_main(int argc, char **argv)
 	    {"init", 0, "FILE", "weights to begin with (default: drawn from the job's seed)",
 		&a.init, NULL},
 	    {"out", 'o', "FILE", "write the trained model there", &a.out_file, NULL},
+	    {"exec", 0, "LINE", "a program in place of the built-in trainer, as [trainer builtin] exec",
+		&a.exec, NULL},
 	    {"plan", 0, NULL, "train nothing: say what a task takes of this device", NULL, &a.plan},
 	    {"memory", 0, "SIZE", "with --plan: propose a parallel.micro_batch for so much (64M)",
 		&a.memory_text, NULL},

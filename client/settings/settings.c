@@ -449,3 +449,22 @@ settings_sections(void)
 {
 	return sections;
 }
+
+enum err
+settings_replace_builtin(struct settings *s, const char *exec, struct why *why)
+{
+	struct settings_trainer *t =
+	    (struct settings_trainer *)(uintptr_t)settings_find_trainer(s, "builtin");
+
+	if (!t)
+		t = open_trainer(s, "builtin", why);
+	if (!t)
+		return ERR_LIMIT;
+	if (strlen(exec) >= sizeof(t->exec))
+		return err_set(why, ERR_LIMIT, "a program's line is too long");
+	*t = (struct settings_trainer){.name = "builtin", .grace_s = 30, .free = true};
+	strcpy(t->exec, exec);
+	for (size_t i = 0; i < TASK_KINDS; i++)
+		t->kinds |= kind_bit(task_kinds[i], strlen(task_kinds[i]));
+	return ERR_OK;
+}

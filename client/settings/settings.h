@@ -108,6 +108,10 @@ const char *settings_data_place(const struct settings *s, const struct settings_
 bool settings_has_rules(const struct settings *s);
 const struct settings_data *settings_find_data(const struct settings *s, const char *name);
 const struct settings_trainer *settings_find_trainer(const struct settings *s, const char *name);
+/* Puts a program in the place of the built-in trainer, and of one that the files name: for a command whose user says it, so not confined.
+ * ERR_LIMIT. */
+ERR_MUST_USE enum err settings_replace_builtin(
+    struct settings *s, const char *exec, struct why *why);
 /* Does the owner let the trainer do tasks of that kind ("train", "evaluate")? */
 bool settings_trainer_does(const struct settings_trainer *t, const char *kind);
 

@@ -33,7 +33,7 @@ may_run(void)
 }
 
 static _Noreturn void
-become(const struct launch *l, const char *directory, int in)
+become(const struct launch *l, const char *word, int in)
 {
 	char ranks[16], own[PATH_MAX] = "";
 	const char *words[WORDS_MAX] = {"mpirun", "-n", ranks, own, "rank"};
@@ -44,7 +44,7 @@ become(const struct launch *l, const char *directory, int in)
 		_exit(127);
 	for (size_t i = 0; l->options[i] && n < WORDS_MAX - 2; i++)
 		words[n++] = l->options[i];
-	words[n++] = directory;
+	words[n++] = word;
 	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
 		setenv(settings[i][0], settings[i][1], 0);
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -72,6 +72,36 @@ watch(pid_t pid, int out, const struct serve_wish *wish)
 	return status;
 }
 
+enum err
+launch_wait(
+    const struct launch *l, const char *word, const struct serve_wish *wish, struct why *why)
+{
+	int way[2];
+
+	if (!may_run())
+		return err_set(why, ERR_DENIED, "mpirun refuses root: an ordinary user is needed");
+	if (pipe(way))
+		return err_errno(why, "a pipe");
+	fflush(NULL);
+	pid_t pid = fork();
+	if (pid == 0) {
+		close(way[1]);
+		become(l, word, way[0]);
+	}
+	close(way[0]);
+	if (pid < 0) {
+		close(way[1]);
+		return err_errno(why, "a process");
+	}
+	int status = watch(pid, way[1], wish);
+	close(way[1]);
+	if (WIFSIGNALED(status))
+		return err_set(why, ERR_CLOSED, "mpirun was ended by signal %d", WTERMSIG(status));
+	return WEXITSTATUS(status) == 0
+	    ? ERR_OK
+	    : err_set(why, ERR_CLOSED, "mpirun ended with status %d", WEXITSTATUS(status));
+}
+
 static bool
 has_report(const char *directory)
 {
@@ -81,45 +111,16 @@ has_report(const char *directory)
 	    access(path, F_OK) == 0;
 }
 
-static enum err
-go(const struct launch *l, const char *directory, const struct serve_wish *wish, struct why *why)
-{
-	int way[2];
-
-	if (pipe(way))
-		return err_errno(why, "a pipe");
-	fflush(NULL);
-	pid_t pid = fork();
-	if (pid == 0) {
-		close(way[1]);
-		become(l, directory, way[0]);
-	}
-	close(way[0]);
-	if (pid < 0) {
-		close(way[1]);
-		return err_errno(why, "a process");
-	}
-	int status = watch(pid, way[1], wish);
-	close(way[1]);
-	/* What counts is a result, not how mpirun ended. */
-	if (has_report(directory))
-		return ERR_OK;
-	if (WIFSIGNALED(status))
-		return err_set(why, ERR_CLOSED, "mpirun was ended by signal %d", WTERMSIG(status));
-	return err_set(why, ERR_CLOSED, "mpirun ended with status %d, and there is no result",
-	    WEXITSTATUS(status));
-}
-
 enum err
 launch_task(void *context, const char *directory, const struct serve_wish *wish, struct why *why)
 {
-	struct why inner = {""};
-	enum err e = may_run()
-	    ? go(context, directory, wish, &inner)
-	    : err_set(&inner, ERR_DENIED, "mpirun refuses root: an ordinary user is needed");
+	struct why inner = {"mpirun left no result"};
+	enum err e = launch_wait(context, directory, wish, &inner);
 
-	if (!e)
+	/* What counts is a result, not how mpirun ended. */
+	if (has_report(directory))
 		return ERR_OK;
+	(void)e;
 	fprintf(stderr, "rivulet-site: %s\n", inner.text);
 	return result_give_back(directory, ABORT_TRAINER_FAILED, inner.text, why);
 }

@@ -9,6 +9,8 @@ static const struct {
 	int (*main)(int argc, char **argv);
 } commands[] = {
     {"run", "train an agent's tasks by several ranks, as one device would", program_run_main},
+    {"plan", "how ranks would divide a job, measured here", program_plan_main},
+    {"train", "train a job by several ranks, without a coordinator", program_train_main},
     {"rank", NULL, program_rank_main},
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

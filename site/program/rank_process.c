@@ -40,13 +40,13 @@ on_signal(int sig)
 }
 
 static enum err
-lead(struct site *site, const char *directory, struct world *world, struct why *why)
+lead(struct site *site, const char *word, bool plan, struct world *world, struct why *why)
 {
 	const struct serve s = {
 	    .train = train, .context = site, .say = program_say, .ending = &ending};
 
 	site->world = world;
-	enum err e = serve_task(&s, directory, why);
+	enum err e = plan ? site_show_plan(site, word, why) : serve_task(&s, word, why);
 	world_end(world);
 	return e;
 }
@@ -55,7 +55,10 @@ int
 program_rank_main(int argc, char **argv)
 {
 	struct program_shape shape = {.ranks = "1"};
-	const struct option_entry table[] = {PROGRAM_SHAPE_OPTIONS(shape), {.name = NULL}};
+	bool plan = false;
+	const struct option_entry table[] = {PROGRAM_SHAPE_OPTIONS(shape),
+	    {"plan", 0, NULL, "the word is a job file, whose plan is printed", NULL, &plan},
+	    {.name = NULL}};
 	const struct option_usage usage = {.usage = "rank [OPTIONS] DIR",
 	    .about = "A rank that mpirun started (rivulet-site run --mpi).",
 	    .least = 1,
@@ -76,7 +79,7 @@ program_rank_main(int argc, char **argv)
 		shape.site.ranks = courier_ranks(world.courier);
 		e = courier_rank(world.courier) > 0
 		    ? member_run(world.courier)
-		    : lead(&shape.site, words.words[0], &world, &why);
+		    : lead(&shape.site, words.words[0], plan, &world, &why);
 	}
 	courier_free(world.courier);
 	return e ? program_fail(e, &why) : PROGRAM_OK;

@@ -55,9 +55,7 @@ program_run_main(int argc, char **argv)
 {
 	struct program_shape shape = {.ranks = "1"};
 	bool mpi = false, offer = false;
-	const struct option_entry table[] = {PROGRAM_SHAPE_OPTIONS(shape),
-	    {"mpi", 0, NULL, "ranks are processes of this host, by mpirun; else threads", NULL,
-		&mpi},
+	const struct option_entry table[] = {PROGRAM_SHAPE_OPTIONS(shape), PROGRAM_MPI_OPTION(mpi),
 	    {"offer", 0, NULL, "print what it can do, as an agent asks", NULL, &offer},
 	    {.name = NULL}};
 	const struct option_usage usage = {
