@@ -19,7 +19,7 @@ USES_round/roster := policy
 USES_client     := base crypto wire data/files model training
 USES_lab        := base crypto wire data/files model training aggregator round
 # Of the laboratory the reader of job files.
-USES_site       := base wire data/files model/kernels model/layers model/net model/train training lab/presets
+USES_site       := base wire model/kernels model/layers model/net model/train training lab/presets
 # The program `rivulet`: main and the subcommands that are no device's.
 USES_command    := base crypto wire model/net model/train training round client lab
 USES_daemon     := base crypto wire data/files model aggregator round

@@ -1,9 +1,11 @@
 #include "courier.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #define NAP_LEAST_NS 100000L
 #define NAP_MOST_NS 1000000L
@@ -13,9 +15,12 @@ struct courier {
 	struct courier_world world;
 	pthread_t thread;
 	pthread_mutex_t lock;
-	pthread_cond_t news, done; /* for the thread; for those who wait for parcels */
+	int news; /* an eventfd for the thread */
+	pthread_cond_t done; /* for those who wait for parcels */
+	void (*failing)(void *context); /* courier_watch */
+	void *watcher;
 	struct parcel *posted, **posted_end; /* not yet taken by the thread */
-	bool ready, stops, woken;
+	bool ready, stops;
 	enum err failed;
 	struct why why;
 	/* The thread's. */
@@ -212,22 +217,28 @@ has_sends(const struct courier *c)
 	return false;
 }
 
+static void
+tell(const struct courier *c)
+{
+	const uint64_t one = 1;
+
+	/* A counter that is full has news. */
+	(void)!write(c->news, &one, sizeof(one));
+}
+
 /* Until there is news, or for a while. False: the courier is to stop. */
 static bool
 nap(struct courier *c, long ns)
 {
-	struct timespec t;
+	const struct timespec t = {0, ns};
+	struct pollfd p = {.fd = c->news, .events = POLLIN};
+	uint64_t count;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	t.tv_nsec += ns;
-	t.tv_sec += t.tv_nsec / 1000000000L;
-	t.tv_nsec %= 1000000000L;
 	pthread_mutex_lock(&c->lock);
 	bool goes_on = !c->stops || (!c->failed && (c->posted || has_sends(c)));
-	if (goes_on && !c->posted && !c->woken)
-		pthread_cond_timedwait(&c->news, &c->lock, &t);
-	c->woken = false;
 	pthread_mutex_unlock(&c->lock);
+	if (goes_on && ppoll(&p, 1, &t, NULL) > 0)
+		(void)!read(c->news, &count, sizeof(count));
 	return goes_on;
 }
 
@@ -238,7 +249,11 @@ set_failed(struct courier *c, enum err e)
 	if (!c->failed)
 		c->failed = e;
 	pthread_cond_broadcast(&c->done);
+	void (*fn)(void *) = c->failing;
+	void *context = c->watcher;
 	pthread_mutex_unlock(&c->lock);
+	if (fn)
+		fn(context);
 }
 
 static void
@@ -263,12 +278,7 @@ run(struct courier *c)
 static void
 on_wake(void *context)
 {
-	struct courier *c = context;
-
-	pthread_mutex_lock(&c->lock);
-	c->woken = true;
-	pthread_cond_signal(&c->news);
-	pthread_mutex_unlock(&c->lock);
+	tell(context);
 }
 
 static void *
@@ -292,7 +302,8 @@ thread(void *arg)
 static void
 release(struct courier *c)
 {
-	pthread_cond_destroy(&c->news);
+	if (c->news >= 0)
+		close(c->news);
 	pthread_cond_destroy(&c->done);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
@@ -302,19 +313,15 @@ enum err
 courier_new(struct courier **out, const struct courier_world *world, struct why *why)
 {
 	struct courier *c = calloc(1, sizeof(*c));
-	pthread_condattr_t monotonic;
 
 	if (!c)
 		return err_set(why, ERR_NOMEM, "no memory for a courier");
 	c->world = *world;
 	c->posted_end = &c->posted;
 	pthread_mutex_init(&c->lock, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&c->news, &monotonic);
 	pthread_cond_init(&c->done, NULL);
-	pthread_condattr_destroy(&monotonic);
-	if (pthread_create(&c->thread, NULL, thread, c)) {
+	c->news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (c->news < 0 || pthread_create(&c->thread, NULL, thread, c)) {
 		release(c);
 		return err_set(why, ERR_NOMEM, "no thread for a courier");
 	}
@@ -341,8 +348,8 @@ courier_free(struct courier *c)
 		return;
 	pthread_mutex_lock(&c->lock);
 	c->stops = true;
-	pthread_cond_signal(&c->news);
 	pthread_mutex_unlock(&c->lock);
+	tell(c);
 	pthread_join(c->thread, NULL);
 	release(c);
 }
@@ -369,8 +376,8 @@ courier_post(struct courier *c, struct parcel *p)
 	pthread_mutex_lock(&c->lock);
 	*c->posted_end = p;
 	c->posted_end = &p->next;
-	pthread_cond_signal(&c->news);
 	pthread_mutex_unlock(&c->lock);
+	tell(c);
 }
 
 enum err
@@ -384,11 +391,14 @@ courier_wait(struct courier *c, struct parcel *p)
 	return e;
 }
 
-enum err
-courier_failure(struct courier *c)
+void
+courier_watch(struct courier *c, void (*fn)(void *context), void *context)
 {
 	pthread_mutex_lock(&c->lock);
-	enum err e = c->failed;
+	c->failing = fn;
+	c->watcher = context;
+	bool failed = c->failed;
 	pthread_mutex_unlock(&c->lock);
-	return e;
+	if (failed && fn)
+		fn(context);
 }

@@ -5,7 +5,7 @@
 
 #include "clock.h"
 #include "cuts.h"
-#include "order.h"
+#include "orders.h"
 #include "recipe.h"
 #include "timing.h"
 

@@ -38,7 +38,7 @@ divide_task(const struct site *s, struct world *world, struct leader_task *task,
 }
 
 void
-divided_deinit(struct divided *d)
+divide_deinit(struct divided *d)
 {
 	measures_deinit(&d->measured);
 }

@@ -14,9 +14,9 @@ struct divided {
 	struct partition best;
 	uint64_t bytes[LINK_RANKS_MAX]; /* of each rank */
 };
-/* Measures, plans, and sets the task's layout. divided_deinit is due also after a failure. ERR_LIMIT, ERR_UNSUPPORTED: plan_site. */
+/* Measures, plans, and sets the task's layout. divide_deinit is due also after a failure. ERR_LIMIT, ERR_UNSUPPORTED: plan_site. */
 ERR_MUST_USE enum err divide_task(const struct site *s, struct world *world,
     struct leader_task *task, const struct pieces *pieces, struct divided *out, struct why *why);
-void divided_deinit(struct divided *d);
+void divide_deinit(struct divided *d);
 
 #endif

@@ -38,7 +38,7 @@ run(void *arg)
 	struct courier *c = NULL;
 
 	if (!courier_new(&c, &world, NULL))
-		(void)!member_run(c);
+		(void)!member_loop_run(c);
 	courier_free(c);
 	return NULL;
 }

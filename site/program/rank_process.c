@@ -78,7 +78,7 @@ program_rank_main(int argc, char **argv)
 	if (!e) {
 		shape.site.ranks = courier_ranks(world.courier);
 		e = courier_rank(world.courier) > 0
-		    ? member_run(world.courier)
+		    ? member_loop_run(world.courier)
 		    : lead(&shape.site, words.words[0], plan, &world, &why);
 	}
 	courier_free(world.courier);

@@ -98,7 +98,7 @@ run_in(const struct site *s, struct world *world, const struct training_in *in,
 		e = divide_task(s, world, &task, &pieces, &divided, why);
 	if (!e)
 		e = run_task(world, &task, in, out, why);
-	divided_deinit(&divided);
+	divide_deinit(&divided);
 	return e;
 }
 

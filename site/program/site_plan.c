@@ -87,7 +87,7 @@ plan_in(const struct site *s, struct world *world, const struct training_in *in,
 
 	if (!e)
 		print_plan(&divided, &task);
-	divided_deinit(&divided);
+	divide_deinit(&divided);
 	return e;
 }
 

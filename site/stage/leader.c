@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "counts.h"
-#include "order.h"
+#include "counts_pack.h"
+#include "orders.h"
 #include "recipe.h"
-#include "tally.h"
 #include "tensor.h"
 #include "window.h"
 
@@ -255,13 +255,13 @@ hear_results(struct leader *l, unsigned rank, uint32_t n)
 static enum err
 hear_counts(struct leader *l, unsigned rank)
 {
-	size_t bytes = tally_bytes(l->now.counts);
+	size_t bytes = counts_pack_bytes(l->now.counts);
 	void *packed = malloc(bytes);
 	enum err e =
 	    packed ? world_receive(l->world, rank, PARCEL_REPORT, 2, packed, bytes) : ERR_NOMEM;
 
 	if (!e)
-		tally_add(l->now.counts, packed);
+		counts_pack_add(l->now.counts, packed);
 	free(packed);
 	return e;
 }

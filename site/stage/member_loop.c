@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "counts.h"
+#include "counts_pack.h"
 #include "json.h"
-#include "order.h"
+#include "orders.h"
 #include "recipe.h"
 #include "recipe_text.h"
-#include "tally.h"
 #include "timing.h"
 
 struct member {
@@ -211,12 +211,12 @@ step(struct member *m)
 static enum err
 send_counts(struct member *m, const struct counts *counts)
 {
-	size_t bytes = tally_bytes(counts);
+	size_t bytes = counts_pack_bytes(counts);
 	void *packed = malloc(bytes);
 
 	if (!packed)
 		return ERR_NOMEM;
-	tally_pack(counts, packed);
+	counts_pack(counts, packed);
 	enum err e = reply(m, PARCEL_REPORT, 2, packed, bytes);
 	free(packed);
 	return e;
@@ -277,7 +277,7 @@ obey(struct member *m)
 }
 
 enum err
-member_run(struct courier *c)
+member_loop_run(struct courier *c)
 {
 	struct member m = {.courier = c};
 	enum err e = ERR_OK;

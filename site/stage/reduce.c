@@ -4,7 +4,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "tensor.h"
 
@@ -58,6 +57,7 @@ struct reduce {
 	unsigned turn; /* the replica whose part comes next */
 	const float *gradient; /* of the own run; NULL: not yet, or there is none */
 	size_t ready; /* elements from here on are complete */
+	bool gone; /* the courier has failed */
 };
 
 /* Replicas that have a run in the wave. */
@@ -199,6 +199,17 @@ make(struct reduce *r)
 	return make_peers(r);
 }
 
+static void
+on_failure(void *context)
+{
+	struct reduce *r = context;
+
+	pthread_mutex_lock(&r->lock);
+	r->gone = true;
+	pthread_cond_broadcast(&r->over);
+	pthread_mutex_unlock(&r->lock);
+}
+
 enum err
 reduce_new(struct reduce **out, struct courier *c, struct net *net, const struct layout *layout,
     unsigned replica, unsigned stage)
@@ -214,6 +225,7 @@ reduce_new(struct reduce **out, struct courier *c, struct net *net, const struct
 	r->stage = stage;
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->over, NULL);
+	courier_watch(c, on_failure, r);
 	enum err e = make(r);
 	if (e)
 		reduce_free(r);
@@ -227,6 +239,7 @@ reduce_free(struct reduce *r)
 {
 	if (!r)
 		return;
+	courier_watch(r->courier, NULL, NULL);
 	for (unsigned q = 0; r->peers && q < r->layout.replicas; q++) {
 		free(r->peers[q].sums);
 		for (size_t i = 0; i < ROOMS; i++)
@@ -388,13 +401,10 @@ end_wave(struct reduce *r)
 		if (r->pieces[i].owner != r->replica)
 			e = courier_wait(r->courier, &r->pieces[i].parcel);
 	pthread_mutex_lock(&r->lock);
-	while (!e && !is_added(r)) {
-		struct timespec until;
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_sec++;
-		pthread_cond_timedwait(&r->over, &r->lock, &until);
-		e = courier_failure(r->courier);
-	}
+	while (!e && !is_added(r) && !r->gone)
+		pthread_cond_wait(&r->over, &r->lock);
+	if (!e && !is_added(r))
+		e = ERR_CLOSED;
 	r->wave++;
 	begin_wave(r);
 	pthread_mutex_unlock(&r->lock);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "order.h"
+#include "orders.h"
 
 enum err
 window_init(

@@ -1,6 +1,6 @@
 #include "world.h"
 
-#include "order.h"
+#include "orders.h"
 
 static struct parcel
 parcel_to(

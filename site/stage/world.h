@@ -2,7 +2,7 @@
 #define WORLD_H
 #include "courier.h"
 
-/* A world as its rank 0 knows it: orders to the other ranks (order.h), and what they answer. All block. Errors are the courier's. */
+/* A world as its rank 0 knows it: orders to the other ranks (orders.h), and what they answer. All block. Errors are the courier's. */
 struct order;
 struct world {
 	struct courier *courier;

@@ -150,7 +150,7 @@ by_mpi(const struct shape *shape, int argc, char **argv)
 	if (courier_new(&world.courier, &mpi, &why))
 		fail("mpi", &why);
 	if (courier_rank(world.courier) > 0) {
-		if (member_run(world.courier))
+		if (member_loop_run(world.courier))
 			exit(1);
 	} else {
 		lead(&world, shape, argv[5], argc - 6, argv + 6);

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "prng.h"
 #include "pipeline.h"
+#include "prng.h"
 
 enum { RANKS = 8, BATCHES = 32, STAGES = RANKS + 1, GRADIENTS = 2 };
 
@@ -71,8 +71,8 @@ travel(struct play *g)
 				p->output[s][b] = arrives(g, p->forward[s][b],
 				    room(p->back[s + 1], b, contexts(g, s + 1)));
 			if (s > 0 && p->gradient[s][b] <= 0)
-				p->gradient[s][b] = arrives(
-				    g, p->back[s][b], room(p->back[s - 1], b, GRADIENTS));
+				p->gradient[s][b] =
+				    arrives(g, p->back[s][b], room(p->back[s - 1], b, GRADIENTS));
 		}
 }
 

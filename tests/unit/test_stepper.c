@@ -253,7 +253,8 @@ another_stepper_gives_the_same_bits(void **state)
 		struct net *net = net_of(&job, 0), *figures = net_of(&job, 1);
 		struct later later = {.net = net_of(&job, 0)};
 		const struct outcome a = work(stepper_net(net), &job, &d);
-		const struct outcome b = work((struct stepper){&calls, &later, figures, 1}, &job, &d);
+		const struct outcome b =
+		    work((struct stepper){&calls, &later, figures, 1}, &job, &d);
 		assert_int_equal(later.begun, 1);
 		assert_int_equal(later.steps, rows[i].steps);
 		assert_int_equal(later.folds, rows[i].folds);

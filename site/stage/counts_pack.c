@@ -1,4 +1,4 @@
-#include "tally.h"
+#include "counts_pack.h"
 
 #include <string.h>
 
@@ -89,7 +89,7 @@ unchanged(const struct counts *c)
 }
 
 size_t
-tally_bytes(const struct counts *c)
+counts_pack_bytes(const struct counts *c)
 {
 	static char nothing[1];
 	struct walk w = {nothing, skip_whole, skip_sum};
@@ -99,7 +99,7 @@ tally_bytes(const struct counts *c)
 }
 
 void
-tally_pack(const struct counts *c, void *out)
+counts_pack(const struct counts *c, void *out)
 {
 	struct walk w = {out, pack_whole, pack_sum};
 
@@ -107,7 +107,7 @@ tally_pack(const struct counts *c, void *out)
 }
 
 void
-tally_add(struct counts *to, const void *packed)
+counts_pack_add(struct counts *to, const void *packed)
 {
 	struct walk w = {(char *)(uintptr_t)packed, add_whole, add_sum};
 

@@ -1,5 +1,5 @@
-#ifndef ORDER_H
-#define ORDER_H
+#ifndef ORDERS_H
+#define ORDERS_H
 #include "layout.h"
 #include "net.h"
 #include "rank.h"
