@@ -13,22 +13,21 @@
  */
 struct bounds {
 	double period, gradient;
-	uint64_t lacking; /* bytes that a rank may lack; ANY_MEMORY: nobody counts them */
+	bool lacks; /* memory is no bound: least is not S but what the rank lacks that lacks most */
 	uint32_t end; /* where the last of the stages in a row ends */
 };
-#define ANY_MEMORY UINT64_MAX
 #define IMPOSSIBLE (UINT64_MAX - 1) /* bytes that are lacking where no memory would do */
 
 /* The best way on from a stage that begins at a point. */
 struct rest {
 	uint64_t round; /* of bounds that it holds for */
-	double through_s; /* INFINITY: there is none */
+	double least; /* INFINITY: there is none */
 	uint64_t crossing; /* bytes over cuts */
 	uint32_t next; /* where the stage ends */
 };
 
 struct division {
-	double step_s, period, gradient, through_s;
+	double least, period, gradient, step_s;
 	uint64_t crossing;
 	uint32_t at[LINK_RANKS_MAX + 2]; /* the points of its cuts */
 };
@@ -99,20 +98,18 @@ count_lacks(const struct search *q, unsigned stage, uint32_t from, uint32_t to)
 	return most < IMPOSSIBLE ? most : IMPOSSIBLE;
 }
 
-/* May the rank of a stage have the layers between two points; a ring's first one those before the first and behind the second? */
-static bool
-fits(struct search *q, const struct bounds *b, unsigned stage, uint32_t from, uint32_t to)
+/* What the rank of a stage lacks for the layers between two points; a ring's first rank for those before the first and behind the second. */
+static double
+lacks(struct search *q, unsigned stage, uint32_t from, uint32_t to)
 {
-	uint64_t *lacks = &q->lacks[((size_t)stage * q->count + from) * q->count + to];
+	uint64_t *bytes = &q->lacks[((size_t)stage * q->count + from) * q->count + to];
 
-	if (b->lacking == ANY_MEMORY)
-		return true;
-	if (!*lacks)
-		*lacks = 1 + count_lacks(q, stage, from, to);
-	return *lacks - 1 <= b->lacking;
+	if (!*bytes)
+		*bytes = 1 + count_lacks(q, stage, from, to);
+	return *bytes > IMPOSSIBLE ? INFINITY : (double)(*bytes - 1);
 }
 
-/* --- the least S under bounds */
+/* --- the least under bounds */
 
 static bool
 within(const struct bounds *b, const struct partition_load *load)
@@ -121,14 +118,22 @@ within(const struct bounds *b, const struct partition_load *load)
 	    load->gradient <= b->gradient;
 }
 
-static bool
-better(double through_s, uint64_t crossing, const struct rest *than)
+/* Of a rank and those after it. */
+static double
+join(const struct bounds *b, const struct partition_load *load, double lacking, double after)
 {
-	return through_s < than->through_s ||
-	    (through_s == than->through_s && crossing < than->crossing);
+	if (b->lacks)
+		return fmax(lacking, after);
+	return lacking > 0 ? INFINITY : load->through_s + after;
 }
 
-/* Of the stages in a row from this one on. */
+static bool
+better(double least, uint64_t crossing, double than, uint64_t than_crossing)
+{
+	return least < than || (least == than && crossing < than_crossing);
+}
+
+/* Of the stages in a row from this one on. Bytes are counted last, and only of what would be better. */
 static const struct rest *
 rest_of(struct search *q, const struct bounds *b, unsigned stage, uint32_t from)
 {
@@ -138,7 +143,7 @@ rest_of(struct search *q, const struct bounds *b, unsigned stage, uint32_t from)
 
 	if (r->round == q->round)
 		return r;
-	*r = (struct rest){.round = q->round, .through_s = INFINITY};
+	*r = (struct rest){.round = q->round, .least = INFINITY};
 	for (uint32_t to = ends ? b->end : from + 1; to <= b->end; to++) {
 		struct partition_load load = load_of(q, stage, from, to);
 		if (load.compute_s > b->period || load.gradient > b->gradient)
@@ -146,13 +151,12 @@ rest_of(struct search *q, const struct bounds *b, unsigned stage, uint32_t from)
 		if (!within(b, &load))
 			continue;
 		const struct rest *after = ends ? &none : rest_of(q, b, stage + 1, to);
-		double through_s = load.through_s + after->through_s;
 		uint64_t crossing = q->points[from].bytes + after->crossing;
-		if (!better(through_s, crossing, r) || !fits(q, b, stage, from, to))
+		if (!better(join(b, &load, 0, after->least), crossing, r->least, r->crossing))
 			continue;
-		r->through_s = through_s;
-		r->crossing = crossing;
-		r->next = to;
+		double least = join(b, &load, lacks(q, stage, from, to), after->least);
+		if (better(least, crossing, r->least, r->crossing))
+			*r = (struct rest){q->round, least, crossing, to};
 	}
 	return r;
 }
@@ -176,7 +180,6 @@ trace(const struct search *q, uint32_t from, uint32_t end)
 
 	d.period = partition_time_period(&load);
 	d.gradient = load.gradient;
-	d.through_s = load.through_s;
 	for (unsigned stage = ring(q); stage < pipeline; stage++) {
 		d.at[stage] = from;
 		d.at[stage + 1] = q->rest[(size_t)stage * q->count + from].next;
@@ -204,19 +207,17 @@ consider(struct search *q, const struct bounds *b, uint32_t from, struct divisio
 			return;
 	}
 	const struct rest *r = rest_of(q, b, ring(q), from);
-	double through_s = both.through_s + r->through_s;
+	double least = join(b, &both, 0, r->least);
 	crossing += r->crossing;
-	bool equal = through_s == out->through_s && crossing == out->crossing;
-	const struct rest before = {.through_s = out->through_s, .crossing = out->crossing};
-	if (isinf(through_s) || !(equal || better(through_s, crossing, &before)))
-		return;
-	if (ring(q) && !fits(q, b, 0, from, b->end))
+	if (ring(q) && !better(out->least, out->crossing, least, crossing))
+		least = join(b, &both, lacks(q, 0, from, b->end), r->least);
+	if (isinf(least) || better(out->least, out->crossing, least, crossing))
 		return;
 	struct division d = trace(q, from, b->end);
-	d.through_s = through_s;
+	d.least = least;
 	d.crossing = crossing;
-	d.step_s = partition_time_step(&q->shape, d.period, d.gradient, through_s);
-	if (!equal || earlier(&d, out))
+	d.step_s = partition_time_step(&q->shape, d.period, d.gradient, least);
+	if (better(least, crossing, out->least, out->crossing) || earlier(&d, out))
 		*out = d;
 }
 
@@ -225,7 +226,7 @@ solve(struct search *q, struct bounds b, struct division *out)
 {
 	const struct partition_in *in = q->shape.in;
 
-	out->through_s = INFINITY;
+	out->least = INFINITY;
 	b.end = ring(q) ? 2 : q->count - 1;
 	for (; b.end < q->count; b.end++) {
 		q->round++;
@@ -239,17 +240,16 @@ solve(struct search *q, struct bounds b, struct division *out)
 			if (q->points[from].layer > in->lender)
 				consider(q, &b, from, out);
 	}
-	return !isinf(out->through_s);
+	return !isinf(out->least);
 }
 
 /* --- the bounds */
 
 static bool
-solve_at(struct search *q, size_t period, size_t gradient, uint64_t lacking, struct division *out)
+solve_at(struct search *q, size_t period, size_t gradient, struct division *out)
 {
-	struct bounds b = {.period = q->periods.items[period],
-	    .gradient = q->gradients.items[gradient],
-	    .lacking = lacking};
+	struct bounds b = {
+	    .period = q->periods.items[period], .gradient = q->gradients.items[gradient]};
 
 	return solve(q, b, out);
 }
@@ -305,31 +305,49 @@ narrow(struct search *q, struct box b, double through_s)
 		size_t *upper = of_period ? b.period : b.gradient;
 		size_t middle = upper[0] + (upper[1] - upper[0]) / 2;
 		(of_period ? lower.period : lower.gradient)[1] = middle;
-		if (solve_at(q, lower.period[1], lower.gradient[1], 0, &d)) {
+		if (solve_at(q, lower.period[1], lower.gradient[1], &d)) {
 			offer(q, &d);
-			narrow(q, lower, d.through_s);
+			narrow(q, lower, d.least);
 		}
 		upper[0] = middle + 1;
 	}
 }
 
-/* The first of so many indexes at which a division is possible if memory does not count; `count`: none is. */
+/* The first value that is not below one, but for rounding; the last if all are. */
 static size_t
-least(struct search *q, bool of_period)
+first_from(const struct values *v, double least)
 {
-	size_t low = 0, high = of_period ? q->periods.count : q->gradients.count;
-	size_t period = q->periods.count - 1, gradient = q->gradients.count - 1;
-	struct division d;
+	size_t low = 0, high = v->count - 1;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		if (solve_at(q, of_period ? middle : period, of_period ? gradient : middle,
-			ANY_MEMORY, &d))
+		if (v->items[middle] >= least * (1 - 1e-9))
 			high = middle;
 		else
 			low = middle + 1;
 	}
 	return low;
+}
+
+/* What no division is below: all ranks compute, and move, as much as they can at once; *through_s: S. */
+static struct box
+limits(const struct search *q, double *through_s)
+{
+	const struct layout *l = &q->shape.layout;
+	const struct partition_point *end = &q->points[q->count - 1];
+	double speeds = 0, factor = INFINITY, cross_s = INFINITY;
+
+	for (unsigned rank = 0; rank < l->pipeline; rank++) {
+		speeds += 1 / q->shape.factors[rank];
+		factor = fmin(factor, q->shape.factors[rank]);
+	}
+	for (uint32_t i = 1; i + 1 < q->count; i++)
+		cross_s = fmin(cross_s, q->points[i].cross_s);
+	*through_s = factor * end->seconds * (1 - 1e-9);
+	if (layout_last(l) > 0 && !isinf(cross_s))
+		*through_s += 2 * layout_last(l) * cross_s * (1 - 1e-9);
+	return (struct box){{first_from(&q->periods, end->seconds / speeds), q->periods.count - 1},
+	    {first_from(&q->gradients, end->gradient / l->pipeline), q->gradients.count - 1}};
 }
 
 /* The last index from `low` on whose step, at least, is not longer than the best one. */
@@ -355,28 +373,23 @@ most(const struct search *q, const struct box *low, bool of_period, double throu
 static bool
 search(struct search *q)
 {
-	struct box b = {{least(q, true)}, {0}};
-	size_t last = q->periods.count - 1, all = q->gradients.count - 1, step = 1;
+	double through_s;
+	struct box b = limits(q, &through_s);
 	struct division d;
+	size_t step = 1;
 
-	q->best.step_s = INFINITY;
-	if (b.period[0] > last)
-		return false;
-	b.gradient[0] = least(q, false);
-	for (size_t at = b.period[0]; !solve_at(q, at, all, 0, &q->best); step *= 2) {
-		q->best.step_s = INFINITY;
-		if (at == last)
+	for (size_t at = b.period[0]; !solve_at(q, at, b.gradient[1], &d); step *= 2) {
+		if (at == b.period[1])
 			return false;
 		b.period[0] = at + 1;
-		at = last - at > step ? at + step : last;
+		at = b.period[1] - at > step ? at + step : b.period[1];
 	}
-	if (!solve_at(q, last, all, ANY_MEMORY, &d))
-		return true;
-	b.period[1] = most(q, &b, true, d.through_s);
-	b.gradient[1] = most(q, &b, false, d.through_s);
-	if (solve_at(q, b.period[1], b.gradient[1], 0, &d)) {
+	q->best = d;
+	b = (struct box){{b.period[0], most(q, &b, true, through_s)},
+	    {b.gradient[0], most(q, &b, false, through_s)}};
+	if (solve_at(q, b.period[1], b.gradient[1], &d)) {
 		offer(q, &d);
-		narrow(q, b, d.through_s);
+		narrow(q, b, d.least);
 	}
 	return true;
 }
@@ -385,20 +398,10 @@ search(struct search *q)
 static uint64_t
 shortage(struct search *q)
 {
-	uint64_t low = 1, high = IMPOSSIBLE - 1;
-	size_t period = q->periods.count - 1, gradient = q->gradients.count - 1;
+	struct bounds b = {.period = INFINITY, .gradient = INFINITY, .lacks = true};
 	struct division d;
 
-	if (!solve_at(q, period, gradient, high, &d))
-		return UINT64_MAX;
-	while (low < high) {
-		uint64_t middle = low + (high - low) / 2;
-		if (solve_at(q, period, gradient, middle, &d))
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return high;
+	return solve(q, b, &d) ? (uint64_t)d.least : UINT64_MAX;
 }
 
 /* --- what values the bounds can have */

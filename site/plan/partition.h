@@ -52,7 +52,7 @@ struct partition_in {
 	/* Of the link between any two ranks, in each direction at once; > 0, >= 0. Latency: of a message. */
 	double bytes_per_s, latency_s;
 	uint32_t pieces,
-	    groups; /* of a whole step; groups 1: there are no runs, and so no replicas */
+	    groups; /* of a whole step, >= 1; groups 1: there are no runs, and so no replicas */
 	uint64_t input,
 	    answer; /* bytes of a piece that the first and the last stage are fed with by rank 0 */
 	/* Layers that share a weight: the first of them, and the first of the others; first_sharer 0: none do. If some do, pipelines of

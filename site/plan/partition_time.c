@@ -200,5 +200,6 @@ partition_time(const struct partition_in *in, const struct layout *l, struct par
 	}
 	out->link_bound |= exchange_s(&s, gradient) > wave_s(&s, l->run, period, through_s);
 	out->step_s = partition_time_step(&s, period, gradient, through_s);
-	out->bubble = later(0, 1 - busiest_s(&s, seconds) / out->step_s);
+	if (out->step_s > 0)
+		out->bubble = later(0, 1 - busiest_s(&s, seconds) / out->step_s);
 }
