@@ -99,7 +99,7 @@ USES_client/external := device work models settings home host
 USES_client/agent    := external device work eligibility settings session home host
 USES_client/cli      := session home
 USES_client/doctor   := cli agent external outbox eligibility settings session home host
-USES_client/commands := cli agent external device outbox session home host
+USES_client/commands := cli agent device outbox session home host
 
 # The laboratory: what plays, plans, proves and compares. Of the device it sees what its lines name; no room of the device sees it.
 ROOMS_lab       := fleet presets curves verify net pack simulate plan study

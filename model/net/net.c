@@ -215,6 +215,26 @@ place_gradients(struct net *net)
 	}
 }
 
+static size_t
+vectors_of(const struct net_update *how)
+{
+	return how ? 1 + update_vectors(how) : 1;
+}
+
+/* Are weights moved tensor by tensor, from gradients of single tensors? */
+static bool
+takes_singly(const struct net *net, const struct net_update *how)
+{
+	return !update_stores(how) && (net->ties || update_collects(how));
+}
+
+/* Floats behind the vectors: gradients of single tensors, or those that are added up apart. */
+static size_t
+behind_of(const struct net *net, const struct net_update *how)
+{
+	return takes_singly(net, how) ? net->rooms : how->parts > 1 ? net->apart : 0;
+}
+
 /* The ranges lie one behind the other: between the two passes of one may be passes of the other. */
 static enum err
 plan_ranges(struct net *net, struct why *why)
@@ -262,7 +282,8 @@ set_up(struct net *net, const struct net_spec *spec, struct why *why)
 		e = check_loss(net, why);
 	}
 	if (!e)
-		e = make_state(net, 1, 0, why);
+		e = make_state(
+		    net, vectors_of(p->update), p->update ? behind_of(net, p->update) : 0, why);
 	if (e)
 		return e;
 	if (p->planned == 0)
@@ -534,15 +555,13 @@ net_prepare(struct net *net, const struct net_update *how, struct why *why)
 	if (!net->part.train)
 		return ERR_STATE;
 	net->stores = update_stores(how);
-	/* Behind the vectors: gradients of single tensors, or those that are added up apart. */
-	bool single = !net->stores && (net->ties || update_collects(how));
-	size_t behind = single ? net->rooms : how->parts > 1 ? net->apart : 0;
-	enum err e = make_state(net, 1 + update_vectors(how), behind, why);
+	size_t behind = behind_of(net, how);
+	enum err e = make_state(net, vectors_of(how), behind, why);
 	if (e || net->part.planned > 0)
 		return e;
 	float *rooms = update_begin(
 	    &net->update, how, net->state, net->stride, (size_t)net->graph.tensors.elements);
-	if (single)
+	if (takes_singly(net, how))
 		net->update.gradient = rooms;
 	else if (behind > 0)
 		net->update.apart = rooms;

@@ -28,6 +28,7 @@ ERR_MUST_USE enum err net_new(struct net **out, const struct net_spec *spec, siz
  * net_new.
  */
 struct team;
+struct net_update;
 #define NET_RANGES 2
 struct net_part {
 	const struct net_spec *spec; /* the whole; not looked at later */
@@ -52,6 +53,9 @@ struct net_part {
 	/* Outputs inside blocks of layers (blocks.h) are not kept for the backward pass but computed again: the same bits, less memory,
 	 * about a third more time. */
 	bool recompute;
+	/* Steps for which net_prepare will be called: what they keep is allocated at once, where net_prepare would need room for the weights
+	 * twice. NULL: not known. Not read after net_new_part. */
+	const struct net_update *update;
 	uint64_t max_bytes; /* 0: no limit */
 	struct team *team; /* the threads of passes, the caller's; NULL: one */
 };

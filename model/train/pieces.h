@@ -27,7 +27,8 @@ struct pieces {
 	const struct dataset *data;
 	const struct local_spec *local;
 	const struct batch *batch; /* room for the labels of an example */
-	uint32_t replicas; /* runs of pieces that come in turns (struct stepper); 0 and 1: none do */
+	uint32_t
+	    replicas; /* runs of pieces that come in turns (struct stepper); 0 and 1: none do */
 	/* Set by pieces_plan. */
 	uint32_t size; /* examples of a whole piece */
 	size_t step_examples; /* examples of a whole step */

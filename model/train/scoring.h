@@ -25,7 +25,7 @@ struct net;
 struct net_batch;
 /* A batch of the net, or of its part with the loss: what its labels, targets or, without these, inputs say of the outputs. Labels that do not
  * count are left out. */
-void scoring_batch(struct counts *to, const struct net *net, const float *outputs,
-    const struct net_batch *batch);
+void scoring_batch(
+    struct counts *to, const struct net *net, const float *outputs, const struct net_batch *batch);
 
 #endif

@@ -173,8 +173,7 @@ finish(struct run *r, struct train_result *t, struct why *why)
 
 /* Also the plan of its pieces. */
 struct net_update
-train_update(
-    const struct train_config *config, const struct dataset *data, struct pieces *pieces)
+train_update(const struct train_config *config, const struct dataset *data, struct pieces *pieces)
 {
 	const struct local_spec *local = config->local;
 	const struct optimizer_spec *o = &local->optimizer;

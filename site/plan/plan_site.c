@@ -100,7 +100,7 @@ enum err
 plan_site_bytes(uint64_t *out, const struct plan_site_want *want, const struct layout *layout,
     unsigned rank, struct why *why)
 {
-	const struct rank_task task = {&want->task->whole, layout, want->task->threads};
+	const struct rank_task task = {&want->task->whole, layout, want->task->threads, want->how};
 	struct rank_parts parts;
 
 	rank_parts(&parts, &task, rank);

@@ -96,8 +96,10 @@ run_in(const struct site *s, struct world *world, const struct training_in *in,
 
 	if (!e)
 		e = divide_task(s, world, &task, &pieces, &divided, why);
-	if (!e)
+	if (!e) {
+		divide_print(stderr, &divided, &task);
 		e = run_task(world, &task, in, out, why);
+	}
 	divide_deinit(&divided);
 	return e;
 }

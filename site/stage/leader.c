@@ -414,7 +414,8 @@ make_own(struct leader *l, struct why *why)
 	struct net_part whole = l->task.whole;
 
 	whole.max_bytes = l->task.max_bytes;
-	const struct rank_task task = {&whole, &l->task.layout, l->task.threads};
+	const struct rank_task task = {
+	    &whole, &l->task.layout, l->task.threads, whole.train ? &l->task.how : NULL};
 	enum err e = rank_new(&l->rank, l->courier, &task, why);
 	l->window.own = l->rank;
 	return !e && whole.train ? rank_begin(l->rank, &l->task.how, why) : e;

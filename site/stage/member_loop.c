@@ -99,7 +99,8 @@ make_rank(struct member *m, struct why *why)
 	const struct order *o = &m->order;
 
 	m->whole = whole_of(m);
-	const struct rank_task task = {&m->whole, &o->layout, o->threads};
+	const struct rank_task task = {
+	    &m->whole, &o->layout, o->threads, o->train ? &o->how : NULL};
 	enum err e = rank_new(&m->rank, m->courier, &task, why);
 	return !e && o->train ? rank_begin(m->rank, &o->how, why) : e;
 }

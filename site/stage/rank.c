@@ -153,7 +153,10 @@ make(struct rank *r, const struct rank_task *task, struct why *why)
 
 	if (e)
 		return err_set(why, e, "no memory for threads");
+	const struct net_update own =
+	    task->how ? own_update(task->how, r->layout.replicas) : (struct net_update){0};
 	rank_parts(&parts, task, courier_rank(r->courier));
+	parts.part.update = task->how ? &own : NULL;
 	parts.part.team = r->team;
 	parts.part.planned = 0;
 	e = net_new_part(&r->net, &parts.part, why);

@@ -19,6 +19,7 @@ struct rank_task {
 	const struct net_part *whole; /* the network; range and contexts are not looked at */
 	const struct layout *layout;
 	unsigned threads; /* of a rank */
+	const struct net_update *how; /* of a training; NULL: an evaluation */
 };
 
 /* What is a rank's. */

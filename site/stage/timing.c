@@ -1,6 +1,8 @@
 #include "timing.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -149,11 +151,31 @@ timing_take(const struct timing *t, struct timing_passes out[NET_RANGES], struct
 	return e;
 }
 
+/* Bytes of a line of /proc/self/status; 0: not known. */
+static uint64_t
+status_of(const char *key)
+{
+	FILE *f = fopen("/proc/self/status", "re");
+	char line[256];
+	uint64_t kib = 0;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (strncmp(line, key, strlen(key)) == 0)
+			kib = strtoull(line + strlen(key), NULL, 10);
+	if (f)
+		fclose(f);
+	return kib << 10;
+}
+
 uint64_t
 timing_memory(unsigned ranks)
 {
 	uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 	uint64_t limit = ram_limit();
+	/* A limit of this process counts what is reserved, stacks included. */
+	bool own = limit > 0 && limit < machine / ranks;
+	uint64_t most = own ? limit : machine / ranks,
+		 used = own ? status_of("VmData:") : status_of("RssAnon:");
 
-	return limit > 0 && limit < machine / ranks ? limit : machine / ranks;
+	return most > used ? most - used : 1;
 }

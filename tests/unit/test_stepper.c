@@ -144,7 +144,8 @@ step(void *self, const struct net_update *how)
 }
 
 static enum err
-evaluate(void *self, const struct net_batch *b, struct net_result *sums, struct counts *counts)
+evaluate(void *self, const struct net_batch *b, uint64_t batches, struct net_result *sums,
+    struct counts *counts)
 {
 	struct later *l = self;
 	const struct stepper direct = stepper_net(l->net);
@@ -155,7 +156,9 @@ evaluate(void *self, const struct net_batch *b, struct net_result *sums, struct 
 	}
 	for (size_t i = 0; i < l->count; i++)
 		assert_int_equal(
-		    direct.calls->evaluate(l->net, &l->kept[i].batch, sums, counts), ERR_OK);
+		    direct.calls->evaluate(
+			l->net, &l->kept[i].batch, batches, sums, counts),
+		    ERR_OK);
 	drop(l);
 	return ERR_OK;
 }
