@@ -226,7 +226,7 @@ solve(struct search *q, struct bounds b, struct division *out)
 {
 	const struct partition_in *in = q->shape.in;
 
-	out->least = INFINITY;
+	*out = (struct division){.least = INFINITY};
 	b.end = ring(q) ? 2 : q->count - 1;
 	for (; b.end < q->count; b.end++) {
 		q->round++;

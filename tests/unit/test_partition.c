@@ -302,15 +302,14 @@ test_slow_links(void **state)
 
 	alike(&t, 8, slow);
 	assert_int_equal(choice(&t).layout.pipeline, 4);
-	/* An output of 1.5 MB is 120 ms on the link, there and back: more than half of the 240 ms that one rank takes. */
+	/* An output of 1.5 MB takes 120 ms. With one cut that is what a rank computes; between two cuts it is twice as long. */
 	for (size_t i = 0; i < 8; i++)
 		t.layers[i].out = 1500000;
-	struct partition p = choice(&t);
-	assert_int_equal(p.layout.pipeline, 2);
-	assert_false(p.link_bound && p.stages[0].link_s < p.stages[0].compute_s);
+	assert_int_equal(choice(&t).layout.pipeline, 2);
+	/* With 3.5 MB no cut pays. */
 	for (size_t i = 0; i < 8; i++)
 		t.layers[i].out = 3500000;
-	p = choice(&t);
+	struct partition p = choice(&t);
 	assert_int_equal(p.layout.pipeline, 1);
 	assert_false(p.link_bound);
 	t.in.pipeline = 4;
