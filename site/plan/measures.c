@@ -215,22 +215,22 @@ take_others(struct taking *t, struct why *why)
 }
 
 enum err
-measures_take(struct measures *out, struct world *world, const struct recipe *recipe,
-    const struct net_part *whole, unsigned threads, struct why *why)
+measures_take(
+    struct measures *out, struct world *world, const struct measures_want *want, struct why *why)
 {
-	size_t n = whole->spec->layer_count;
+	size_t n = want->whole->spec->layer_count;
 	struct taking t = {.out = out,
 	    .world = world,
-	    .recipe = recipe,
-	    .whole = whole,
-	    .threads = threads,
+	    .recipe = want->recipe,
+	    .whole = want->whole,
+	    .threads = want->threads,
 	    .atoms = calloc(n, sizeof(*t.atoms))};
 
 	*out = (struct measures){.count = (uint32_t)n,
 	    .forward_s = calloc(n, sizeof(double)),
 	    .back_s = calloc(n, sizeof(double)),
 	    .cut = calloc(n, sizeof(bool)),
-	    .ranks = courier_ranks(world->courier)};
+	    .ranks = want->ranks};
 	enum err e = t.atoms && out->forward_s && out->back_s && out->cut
 	    ? ERR_OK
 	    : err_set(why, ERR_NOMEM, "no memory to measure");

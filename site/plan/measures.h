@@ -15,10 +15,15 @@ struct measures {
 	    latency_s; /* of the slowest link between rank 0 and another, in one direction; latency: of a message */
 };
 
-/* Measures the network on the world's ranks, one after the other, and the links: blocks for some passes. `whole` as in a leader_task. The
- * caller frees it with measures_deinit, also after a failure. */
-ERR_MUST_USE enum err measures_take(struct measures *out, struct world *world,
-    const struct recipe *recipe, const struct net_part *whole, unsigned threads, struct why *why);
+/* Measures the network on the world's first `ranks` ranks, one after the other, and the links: blocks for some passes. `whole` as in a
+ * leader_task. The caller frees it with measures_deinit, also after a failure. */
+struct measures_want {
+	const struct recipe *recipe;
+	const struct net_part *whole;
+	unsigned threads, ranks;
+};
+ERR_MUST_USE enum err measures_take(
+    struct measures *out, struct world *world, const struct measures_want *want, struct why *why);
 void measures_deinit(struct measures *m);
 
 #endif

@@ -5,6 +5,16 @@
 #include "recipe.h"
 #include "site.h"
 
+/* How many the plan may take. */
+static unsigned
+ranks_of(const struct site *s, unsigned ranks, uint32_t groups)
+{
+	unsigned replicas = s->replicas > 0 ? s->replicas : groups > 1 ? ranks : 1;
+	unsigned most = s->pipeline > 0 ? s->pipeline * replicas : ranks;
+
+	return most < ranks ? most : ranks;
+}
+
 static enum err
 plan(const struct site *s, struct world *world, struct leader_task *task,
     const struct pieces *pieces, struct divided *out, struct why *why)
@@ -16,8 +26,11 @@ plan(const struct site *s, struct world *world, struct leader_task *task,
 	    .groups = pieces->groups,
 	    .pipeline = s->pipeline,
 	    .replicas = s->replicas};
-	enum err e =
-	    measures_take(&out->measured, world, task->recipe, &task->whole, task->threads, why);
+	const struct measures_want measured = {.recipe = task->recipe,
+	    .whole = &task->whole,
+	    .threads = task->threads,
+	    .ranks = ranks_of(s, courier_ranks(world->courier), want.groups)};
+	enum err e = measures_take(&out->measured, world, &measured, why);
 
 	if (!e)
 		e = plan_site(&out->best, &want, why);
@@ -30,7 +43,7 @@ enum err
 divide_task(const struct site *s, struct world *world, struct leader_task *task,
     const struct pieces *pieces, struct divided *out, struct why *why)
 {
-	*out = (struct divided){.best = {.step_s = 0}};
+	*out = (struct divided){.ranks = courier_ranks(world->courier)};
 	enum err e = plan(s, world, task, pieces, out, why);
 
 	task->layout = out->best.layout;

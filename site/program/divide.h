@@ -12,6 +12,7 @@ struct site;
 /* How a task is divided, and what that was made of. */
 #define LOOKS 64 /* batches that an evaluation is planned for */
 struct divided {
+	unsigned ranks; /* of the world */
 	struct measures measured;
 	struct partition best;
 	uint64_t bytes[LINK_RANKS_MAX]; /* of each rank */

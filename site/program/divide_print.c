@@ -52,8 +52,7 @@ divide_print(FILE *to, const struct divided *d, const struct leader_task *task)
 	double examples = (double)l->pieces * task->whole.max_batch;
 
 	fprintf(to, "%u of %u ranks: %u stages%s x %u replicas, %u threads each\n", layout_ranks(l),
-	    d->measured.ranks, layout_last(l) + 1, l->ring ? " in a ring" : "", l->replicas,
-	    task->threads);
+	    d->ranks, layout_last(l) + 1, l->ring ? " in a ring" : "", l->replicas, task->threads);
 	fprintf(to, "stage  %-8s %-10s %9s %9s %10s %9s\n", "rank", "layers", "MiB", "in flight",
 	    "computing", "link ms");
 	for (unsigned s = 0; s <= layout_last(l); s++)

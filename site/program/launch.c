@@ -21,6 +21,8 @@ static const char *const settings[][2] = {{"OMPI_MCA_rmaps_base_oversubscribe", 
     {"PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"},
     {"OMPI_MCA_hwloc_base_binding_policy", "none"},
     {"PRTE_MCA_hwloc_default_binding_policy", "none"},
+    /* Its threads' memory would count against a limit; ranks are parallel themselves. */
+    {"OPENBLAS_NUM_THREADS", "1"},
     /* Reading another process's memory needs a right that sandboxes take away. */
     {"OMPI_MCA_btl_vader_single_copy_mechanism", "none"},
     {"OMPI_MCA_btl_sm_single_copy_mechanism", "none"}};

@@ -6,11 +6,13 @@ import hashlib
 import json
 import os
 import pwd
+import re
 import shutil
 import stat
 import struct
 import subprocess
 import tempfile
+import time
 import unittest
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -108,6 +110,37 @@ def mpirun() -> Optional[str]:
     return shutil.which("mpirun") if os.path.exists(os.path.join(BUILD, "rivulet-site")) else None
 
 
+def rank_of(pid: str) -> Optional[Tuple[int, float]]:
+    """A process's rank, and MiB of memory that are its own."""
+    try:
+        with open(f"/proc/{pid}/environ", encoding="utf-8", errors="replace") as f:
+            rank = re.search(r"(?:OMPI_COMM_WORLD_RANK|PMIX_RANK)=(\d+)", f.read())
+        with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as f:
+            words = f.read().split("\0")
+        with open(f"/proc/{pid}/status", encoding="utf-8") as f:
+            own = dict(re.findall(r"(RssAnon|RssShmem):\s+(\d+)", f.read()))
+    except OSError:
+        return None
+    if not rank or not words[0].endswith("rivulet-site") or not own:
+        return None
+    return int(rank.group(1)), sum(int(kib) for kib in own.values()) / 1024
+
+
+def watch(words: List[str], environment: Dict[str, str]) -> Tuple[Dict[int, float], str]:
+    """Runs a world to its end: each rank's peak, looked at every 20 ms, and what was said."""
+    peaks: Dict[int, float] = {}
+    with tempfile.TemporaryFile("w+") as said:
+        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=said, stderr=said, env=environment) as process:
+            while process.poll() is None:
+                for pid in filter(str.isdigit, os.listdir("/proc")):
+                    found = rank_of(pid)
+                    if found:
+                        peaks[found[0]] = max(peaks.get(found[0], 0), found[1])
+                time.sleep(0.02)
+        said.seek(0)
+        return peaks, said.read()
+
+
 class Site(unittest.TestCase):
     place: str
     hashes: Dict[str, str]
@@ -183,6 +216,52 @@ class Site(unittest.TestCase):
         prefix = (*self.ordinary(place), program, "-n", "4", "--bind-to", "none")
         for pipeline, replicas, ring in [(4, 1, False), (2, 2, False), (4, 1, True)]:
             self.shape("mpi", pipeline, replicas, ring, prefix, place)
+
+    def test_memory(self) -> None:
+        """800 MB of training on four ranks that may have 300 MB each, as planned; one alone refuses."""
+        program = mpirun()
+        if not program:
+            self.skipTest("Open MPI is not here")
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        place = holder.name
+        task, limit = os.path.join(place, "task"), f"--data={300 << 20}"
+        self.large(place, task)
+        site = os.path.join(place, "rivulet-site")
+        shutil.copy(os.path.join(BUILD, "rivulet-site"), site)
+        settings = {"env": dict(os.environ, OPENBLAS_NUM_THREADS="1"), "timeout": LIMIT_S, "check": True}
+        subprocess.run(["prlimit", limit, site, "run", "--ranks", "1", task], stderr=subprocess.DEVNULL, **settings)
+        report = os.path.join(task, "report.json")
+        with open(report, encoding="utf-8") as f:
+            self.assertEqual(json.load(f)["abort"]["reason"], "out-of-memory")
+        os.remove(report)
+        words = [*self.ordinary(place), program, "-n", "5", "--bind-to", "none", "prlimit", limit, site, "rank", "--ranks=5", "--threads=1",
+                 "--pipeline-parallel=4", task]
+        peaks, said = watch(words, dict(os.environ, OPENBLAS_NUM_THREADS="1"))
+        planned = [float(found) for found in re.findall(r"^ +[0-3]  [0-3] +[0-9]+-[0-9]+ +([0-9.]+)", said, re.MULTILINE)]
+        with open(report, encoding="utf-8") as f:
+            self.assertEqual(json.load(f).get("steps"), 2, said)
+        self.assertEqual(len(planned), 4, said)
+        for rank, mib in enumerate(planned):
+            # The fifth rank has nothing to do.
+            self.assertTrue(0.85 <= peaks[rank] / (mib + peaks[4]) <= 1.15, f"rank {rank}: {peaks} MiB, planned\n{said}")
+
+    def large(self, place: str, task: str) -> None:
+        """A task with 50 million parameters and Adam, as an agent lays it out."""
+        layers = [{"type": "flatten"}] + [linear(2048) for _ in range(13)] + [linear(10)]
+        case = ("large", layers, {"batch": 8, "optimizer": ADAM}, {"micro_batch": 2}, 16)
+        told, config = dict(document(case), local={"epochs": 1, "batch": 8, "random": "counter", "arithmetic": "exact", "optimizer": ADAM}), os.path.join(place, "conf")
+        with open(os.path.join(place, "job.json"), "w", encoding="utf-8") as f:
+            json.dump(told, f)
+        with open(config, "w", encoding="utf-8") as f:
+            f.write("[data digits]\nformat = glyphs\nhand = 1\nseed = 1\ncount = 16\n")
+        keep = os.path.join(place, "keep")
+        with open(keep, "w", encoding="utf-8") as f:
+            f.write(f'#!/bin/sh\ncp -rL "$1" {task}\nexit 1\n')
+        os.chmod(keep, 0o755)
+        command = [RIVULET, "train", os.path.join(place, "job.json"), "--home", os.path.join(place, "home"), "--config", config, "--exec", keep]
+        subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=LIMIT_S, check=False)
+        settle(task)
 
     def ordinary(self, place: str) -> Tuple[str, ...]:
         """What begins a command of an ordinary user, as which alone Open MPI starts anything; the user's files are in `place`."""

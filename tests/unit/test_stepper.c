@@ -156,8 +156,7 @@ evaluate(void *self, const struct net_batch *b, uint64_t batches, struct net_res
 	}
 	for (size_t i = 0; i < l->count; i++)
 		assert_int_equal(
-		    direct.calls->evaluate(
-			l->net, &l->kept[i].batch, batches, sums, counts),
+		    direct.calls->evaluate(l->net, &l->kept[i].batch, batches, sums, counts),
 		    ERR_OK);
 	drop(l);
 	return ERR_OK;
