@@ -96,6 +96,6 @@ costs_all(const struct net *net, struct costs *out)
 		const struct plan *p = &net->run[r].plan;
 		out->contexts += p->passes - p->shared;
 		out->shared += p->work_at;
-		out->work += p->shared - p->work_at;
 	}
+	out->work = net_workspace(net);
 }

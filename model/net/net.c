@@ -235,7 +235,7 @@ behind_of(const struct net *net, const struct net_update *how)
 	return takes_singly(net, how) ? net->rooms : how->parts > 1 ? net->apart : 0;
 }
 
-/* The ranges lie one behind the other: between the two passes of one may be passes of the other. */
+/* The ranges lie one behind the other, for between the two passes of one may be passes of the other; then the workspace. */
 static enum err
 plan_ranges(struct net *net, struct why *why)
 {
@@ -261,7 +261,9 @@ plan_ranges(struct net *net, struct why *why)
 		e = plan_passes(&run->plan, net->graph.layers + g->begin, g->count, &want, why);
 		if (!e && !num_add(at, run->plan.passes, &at))
 			e = err_set(why, ERR_LIMIT, "the network is too large");
+		at -= e ? 0 : run->plan.shared - run->plan.work_at;
 	}
+	net->work_at = at;
 	return e;
 }
 

@@ -13,12 +13,14 @@ struct net {
 	struct graph graph;
 	struct net_run {
 		struct plan plan;
-		size_t at; /* bytes into `passes`: the range's shared part, then its contexts */
+		size_t
+		    at; /* bytes into `passes`: the range's shared part without workspace, then its contexts */
 		uint32_t context, contexts; /* its first, and how many */
 		bool begins,
 		    ends; /* the network's input enters here; the range has the last layer, and so the loss */
 		bool collected; /* the collected gradient holds some of the range's */
 	} run[NET_RANGES]; /* of each range of the graph */
+	size_t work_at; /* bytes into `passes`: the workspace, which all passes share */
 	struct net_part part; /* part.spec is not read after net_new_part */
 	bool ends; /* one of the ranges does */
 	struct loss_how loss;
@@ -75,15 +77,25 @@ net_contexts(const struct net *net)
 	return net->part.contexts + (net->graph.ranges > 1 ? net->part.tail.contexts : 0);
 }
 
-/* Bytes of all passes: shared parts, then every context. */
+/* Bytes of the workspace: a pass is over before the next begins. */
+static inline size_t
+net_workspace(const struct net *net)
+{
+	size_t most = 0;
+
+	for (size_t r = 0; r < net->graph.ranges; r++) {
+		const struct plan *p = &net->run[r].plan;
+		if (p->shared - p->work_at > most)
+			most = p->shared - p->work_at;
+	}
+	return most;
+}
+
+/* Bytes of all passes. */
 static inline size_t
 net_passes(const struct net *net)
 {
-	size_t sum = 0;
-
-	for (size_t r = 0; r < net->graph.ranges; r++)
-		sum += net->run[r].plan.passes;
-	return sum;
+	return net->work_at + net_workspace(net);
 }
 
 #endif

@@ -16,7 +16,7 @@ context_at(const struct net *net, uint32_t context)
 {
 	const struct net_run *run = &net->run[net_range_of(net, context)];
 
-	return net->passes + run->at + run->plan.shared +
+	return net->passes + run->at + run->plan.work_at +
 	    (context - run->context) * run->plan.context;
 }
 
@@ -97,8 +97,7 @@ pass_of(struct net *net, uint32_t context)
 	    .team = net->part.team,
 	    .context = context_at(net, context),
 	    .gradients = shared_at(net, context),
-	    .work = (float *)(void *)(shared_at(net, context) +
-		net->run[net_range_of(net, context)].plan.work_at),
+	    .work = (float *)(void *)(net->passes + net->work_at),
 	    .input = b->x};
 }
 
