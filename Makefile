@@ -1,5 +1,5 @@
 # Rivulet: plain GNU make, no configure step.
-#   make demo | check | wheel | python | man | lint | bench | fuzz | hostile | start-cost | torture | cross | repro-fedavg | repro-attacks | repro-codecs | repro-asynchronous | repro-learning | repro-boards | repro-sizing | packages | packages-cross | image | package-test | package-test-cross | install | uninstall | clean      V=1 shows the commands
+#   make demo | check | wheel | python | man | lint | bench | fuzz | hostile | start-cost | torture | large | cross | repro-fedavg | repro-attacks | repro-codecs | repro-asynchronous | repro-learning | repro-boards | repro-sizing | packages | packages-cross | image | package-test | package-test-cross | install | uninstall | clean      V=1 shows the commands
 #   CC=clang  CRYPTO=mbedtls|openssl  SAN=address,undefined|thread  WERROR=1  FAULTS=1  PREFIX=/usr/local  LIBDIR=  UNITDIR=  MANDIR=  DESTDIR=
 CFLAGS  ?= -O2 -g
 PREFIX  ?= /usr/local
@@ -241,6 +241,11 @@ repro-fedavg repro-attacks repro-codecs repro-asynchronous repro-learning repro-
 	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) $(BUILD)/rivulet $(BUILD)/tests/tools/fold_rule
 	$(Q)BUILD=$(BUILD) ROWS="$(ROWS)" FULL=$(FULL) KEEP=$(KEEP) $(if $(THREADS),THREADS=$(THREADS)) python3 tests/repro/repro.py $*
 .PHONY: repro-fedavg repro-attacks repro-codecs repro-asynchronous repro-learning repro-boards repro-sizing
+
+# GPT-2 of 124 million parameters by four ranks of at most 1 GiB, and by one process: minutes.
+large: all
+	$(Q)BUILD=$(BUILD) tests/large_site
+.PHONY: large
 
 # Other architectures (ARCH="arm64 armhf") under qemu: unit tests, and models equal to this machine's, see tests/cross.
 cross: deps

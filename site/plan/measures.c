@@ -5,6 +5,7 @@
 
 #include "clock.h"
 #include "cuts.h"
+#include "measures_file.h"
 #include "orders.h"
 #include "recipe.h"
 #include "timing.h"
@@ -28,7 +29,8 @@ struct taking {
 	struct atom *atoms;
 	uint32_t count;
 	uint32_t heaviest; /* atom */
-	double heaviest_s; /* of it, and what it was measured with, at rank 0 */
+	double heaviest_s; /* of it, at rank 0 */
+	bool known; /* all seconds, from before */
 };
 
 /* --- where cuts are */
@@ -97,7 +99,9 @@ take_atom(struct taking *t, uint32_t atom, struct why *why)
 		t->out->forward_s[of.tail_first] = p[1].forward_s;
 		t->out->back_s[of.tail_first] = p[1].back_s;
 	}
-	if (s > t->heaviest_s) {
+	/* What is measured elsewhere, too, should not be what only rank 0 will have. */
+	bool outer = of.tail_first > 0 && t->count > 2;
+	if (!outer && s > t->heaviest_s) {
 		t->heaviest_s = s;
 		t->heaviest = atom;
 	}
@@ -109,7 +113,7 @@ take_own(struct taking *t, struct why *why)
 {
 	enum err e = ERR_OK;
 
-	for (uint32_t a = 0; !e && a < t->count - (t->sharer > 0); a++)
+	for (uint32_t a = 0; !e && !t->known && a < t->count - (t->sharer > 0); a++)
 		e = take_atom(t, a, why);
 	t->out->factor[0] = 1;
 	t->out->memory[0] = timing_memory(courier_ranks(t->world->courier));
@@ -132,7 +136,9 @@ answer_of(struct taking *t, unsigned rank, struct why *why)
 	if (a.failed)
 		return err_set(
 		    why, ERR_STATE, "rank %u: %.*s", rank, (int)sizeof(a.text) - 16, a.text);
-	t->out->factor[rank] = m.seconds > 0 && t->heaviest_s > 0 ? m.seconds / t->heaviest_s : 1;
+	if (!t->known)
+		t->out->factor[rank] =
+		    m.seconds > 0 && t->heaviest_s > 0 ? m.seconds / t->heaviest_s : 1;
 	t->out->memory[rank] = m.memory;
 	return ERR_OK;
 }
@@ -140,7 +146,8 @@ answer_of(struct taking *t, unsigned rank, struct why *why)
 static enum err
 take_rank(struct taking *t, unsigned rank, struct why *why)
 {
-	const struct timing of = timing_of(t, t->heaviest);
+	/* Of no layer there is nothing but the memory. */
+	const struct timing of = t->known ? (struct timing){.first = 0} : timing_of(t, t->heaviest);
 	const struct recipe_text *text = t->recipe->text;
 	const struct order o = {.kind = ORDER_MEASURE,
 	    .text = recipe_text_bytes(text),
@@ -207,7 +214,7 @@ take_others(struct taking *t, struct why *why)
 
 	for (unsigned r = 1; !e && r < t->out->ranks; r++) {
 		e = take_rank(t, r, why);
-		if (!e)
+		if (!e && !t->known)
 			e = take_link(t, r, data, why);
 	}
 	free(data);
@@ -237,10 +244,13 @@ measures_take(
 	if (!e) {
 		find_cuts(&t);
 		list_atoms(&t);
+		t.known = measures_file_load(out, want);
 		e = take_own(&t, why);
 	}
 	if (!e)
 		e = take_others(&t, why);
+	if (!e && !t.known)
+		measures_file_save(out, want);
 	free(t.atoms);
 	return e;
 }

@@ -15,12 +15,14 @@ struct measures {
 	    latency_s; /* of the slowest link between rank 0 and another, in one direction; latency: of a message */
 };
 
-/* Measures the network on the world's first `ranks` ranks, one after the other, and the links: blocks for some passes. `whole` as in a
+/* Measures the network on the world's first `ranks` ranks, one after the other, and the links, unless that was done before
+ * (measures_file.h); memory always. Blocks for some passes. `whole` as in a
  * leader_task. The caller frees it with measures_deinit, also after a failure. */
 struct measures_want {
 	const struct recipe *recipe;
 	const struct net_part *whole;
 	unsigned threads, ranks;
+	bool processes; /* of the world: false for threads */
 };
 ERR_MUST_USE enum err measures_take(
     struct measures *out, struct world *world, const struct measures_want *want, struct why *why);

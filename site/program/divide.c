@@ -29,6 +29,7 @@ plan(const struct site *s, struct world *world, struct leader_task *task,
 	const struct measures_want measured = {.recipe = task->recipe,
 	    .whole = &task->whole,
 	    .threads = task->threads,
+	    .processes = s->world != NULL,
 	    .ranks = ranks_of(s, courier_ranks(world->courier), want.groups)};
 	enum err e = measures_take(&out->measured, world, &measured, why);
 

@@ -9,6 +9,7 @@
 #include "program_site.h"
 #include "recipe.h"
 #include "site.h"
+#include "timing.h"
 
 /* What ranks of a site do not. */
 static const char *const lacking[] = {"variates", RECIPE_FEATURE_TRAINER_VARIATES};
@@ -40,8 +41,8 @@ site_offer_print(const struct site *site)
 	struct json *offer = json_object();
 	struct buf text;
 
-	(void)site;
 	buf_init(&text, 1u << 16);
+	json_add_u64(offer, "memory_bytes", timing_memory(site->ranks) * site->ranks);
 	json_add(offer, "kinds", names(kinds, true));
 	json_add(offer, "layers", names(net_spec_type_names(), true));
 	json_add(offer, "features", names(recipe_feature_names(), false));

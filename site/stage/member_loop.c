@@ -151,7 +151,7 @@ measure(struct member *m)
 	    .first = (size_t)o->first,
 	    .last = (size_t)o->last,
 	    .tail_first = (size_t)o->tail_first};
-	if (!failed)
+	if (!failed && t.last > t.first)
 		failed = timing_take(&t, passes, &why);
 	const struct order_measured measured = {.seconds = passes[0].forward_s + passes[0].back_s +
 		passes[1].forward_s + passes[1].back_s,
