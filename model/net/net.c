@@ -7,7 +7,7 @@
 #include "num.h"
 
 static enum err
-check_loss(const struct net *net, struct why *why)
+check_loss(const struct net *net, const struct net_spec *spec, struct why *why)
 {
 	const struct layer *l = net_last(net);
 
@@ -25,8 +25,9 @@ check_loss(const struct net *net, struct why *why)
 		    "layer \"%s\": cross-entropy needs a flat output, or one for each step",
 		    l->spec.name);
 	size_t width = layer_width(&l->out);
-	/* What a text says next has no names. */
-	if (width != net->part.classes && (net->part.classes > 0 || net->vocabulary == 0))
+	/* What a text says next has no names. Its embedding may be in another part. */
+	bool named = net->part.classes > 0 || !net_spec_has(spec, LAYER_EMBEDDING);
+	if (width != net->part.classes && named)
 		return err_set(why, ERR_INVALID, "layer \"%s\": it has %zu outputs for %zu classes",
 		    l->spec.name, width, net->part.classes);
 	if (net->loss.class_weights && net->loss.class_weight_count != width)
@@ -281,7 +282,7 @@ set_up(struct net *net, const struct net_spec *spec, struct why *why)
 		find_vocabulary(net);
 		place_gradients(net);
 		place_apart(net);
-		e = check_loss(net, why);
+		e = check_loss(net, spec, why);
 	}
 	if (!e)
 		e = make_state(

@@ -122,13 +122,26 @@ find_ties(const struct net_spec *spec, struct partition_in *in)
 	}
 }
 
+/* Why no division is possible, whatever memory there is. */
+static enum err
+impossible(const struct plan_site_want *w, bool replicable, struct why *why)
+{
+	if (w->replicas > 1 && !replicable)
+		return err_set(why, ERR_UNSUPPORTED,
+		    "--data-parallel: the running statistics of a batch norm are a chain over all "
+		    "batches, which replicas do not have");
+	if (w->replicas > 1 && w->groups <= 1)
+		return err_set(why, ERR_UNSUPPORTED,
+		    "parallel.groups: replicas (--data-parallel) divide the groups of a step, and "
+		    "there is one");
+	return err_set(why, ERR_UNSUPPORTED,
+	    "--pipeline-parallel: the network cannot be divided so: it has too few layers, or "
+	    "too much crosses between them");
+}
+
 static enum err
 does_not_fit(uint64_t lacking, struct why *why)
 {
-	if (lacking == UINT64_MAX)
-		return err_set(why, ERR_UNSUPPORTED,
-		    "the network cannot be divided so: it has too few layers, or "
-		    "too much crosses between them");
 	return err_set(why, ERR_LIMIT,
 	    lacking >= 1000000000 ? "does not fit: %.1f GB short" : "does not fit: %.1f MB short",
 	    (double)lacking / (lacking >= 1000000000 ? 1e9 : 1e6));
@@ -153,8 +166,8 @@ search(struct partition *out, struct planning *p, const struct net *net, struct 
 	    .answer = each *
 		(net_labels(net) > 0 ? net_labels(net) * sizeof(int32_t)
 				     : net_outputs(net) * sizeof(float)),
-	    /* Running statistics are a chain over all batches. */
-	    .replicable = !net_spec_has(spec, LAYER_BATCHNORM),
+	    /* Running statistics are a chain over all batches of a training. */
+	    .replicable = !w->how || !net_spec_has(spec, LAYER_BATCHNORM),
 	    .pipeline = w->pipeline,
 	    .replicas = w->replicas,
 	    .bytes = bytes,
@@ -163,7 +176,10 @@ search(struct partition *out, struct planning *p, const struct net *net, struct 
 	for (unsigned r = 0; r < in.rank_count; r++)
 		ranks[r] = (struct partition_rank){w->measured->factor[r], w->measured->memory[r]};
 	find_ties(spec, &in);
-	return partition_choose(&in, out, &lacking) ? ERR_OK : does_not_fit(lacking, why);
+	if (partition_choose(&in, out, &lacking))
+		return ERR_OK;
+	return lacking == UINT64_MAX ? impossible(w, in.replicable, why)
+				     : does_not_fit(lacking, why);
 }
 
 enum err

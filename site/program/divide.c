@@ -19,13 +19,17 @@ static enum err
 plan(const struct site *s, struct world *world, struct leader_task *task,
     const struct pieces *pieces, struct divided *out, struct why *why)
 {
+	bool trains = task->whole.train;
+	/* With few examples even steps that the job divides are one piece each, for one rank, whatever the owner fixed. */
+	bool single = trains && pieces->parts == 1;
 	const struct plan_site_want want = {.task = task,
-	    .how = task->whole.train ? &task->how : NULL,
+	    .how = trains ? &task->how : NULL,
 	    .measured = &out->measured,
-	    .pieces = task->whole.train ? pieces->parts : LOOKS,
-	    .groups = pieces->groups,
-	    .pipeline = s->pipeline,
-	    .replicas = s->replicas};
+	    .pieces = trains ? pieces->parts : LOOKS,
+	    /* Batches of an evaluation are in nobody's order. */
+	    .groups = trains ? pieces->groups : LOOKS,
+	    .pipeline = single ? 0 : s->pipeline,
+	    .replicas = single ? 0 : s->replicas};
 	const struct measures_want measured = {.recipe = task->recipe,
 	    .whole = &task->whole,
 	    .threads = task->threads,

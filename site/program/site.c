@@ -18,7 +18,7 @@ drops(const struct net_spec *net)
 }
 
 enum err
-site_suits(const struct training_in *in, struct why *why)
+site_suits(const struct site *s, const struct training_in *in, struct why *why)
 {
 	const struct recipe *r = in->recipe;
 	bool counts = r->local.random == RANDOM_COUNTER;
@@ -34,17 +34,11 @@ site_suits(const struct training_in *in, struct why *why)
 	if (!counts && recipe_augments(&r->data))
 		return err_set(why, ERR_UNSUPPORTED,
 		    "local.random: data.augment in a site is drawn by \"counter\" only");
+	/* That is what the job says, not what few examples come to. */
+	if (s->ranks > 1 && !training_pieces(&r->local))
+		return err_set(why, ERR_UNSUPPORTED,
+		    "parallel.micro_batch: steps of one batch cannot be divided among ranks");
 	return ERR_OK;
-}
-
-/* A step of one piece keeps all ranks but one idle. */
-static enum err
-check_pieces(const struct site *s, const struct net_update *how, struct why *why)
-{
-	if (s->ranks == 1 || how->parts > 1)
-		return ERR_OK;
-	return err_set(why, ERR_UNSUPPORTED,
-	    "parallel.micro_batch: steps of one batch cannot be divided among ranks");
 }
 
 struct leader_task
@@ -92,10 +86,7 @@ run_in(const struct site *s, struct world *world, const struct training_in *in,
 	struct pieces pieces = {.parts = 1, .groups = 1};
 	struct leader_task task = site_task(s, in, &pieces);
 	struct divided divided = {.best = {.step_s = 0}};
-	enum err e = in->kind == TASK_EVALUATE ? ERR_OK : check_pieces(s, &task.how, why);
-
-	if (!e)
-		e = divide_task(s, world, &task, &pieces, &divided, why);
+	enum err e = divide_task(s, world, &task, &pieces, &divided, why);
 	if (!e) {
 		divide_print(stderr, &divided, &task);
 		e = run_task(world, &task, in, out, why);
@@ -142,7 +133,7 @@ site_run(const struct site *site, const struct training_in *in, struct training_
 	/* Without examples the reason is that of one device. */
 	if (in->kind != TASK_EVALUATE && in->train->count == 0)
 		return training_run(in, out, why);
-	enum err e = site_suits(in, why);
+	enum err e = site_suits(site, in, why);
 	if (!e)
 		e = run(site, in, out, why);
 	if (e && !out->abort)

@@ -18,8 +18,9 @@ ERR_MUST_USE enum err site_run(const struct site *site, const struct training_in
 struct pieces;
 struct leader_task site_task(
     const struct site *site, const struct training_in *in, struct pieces *pieces);
-/* What no number of ranks can do: ERR_UNSUPPORTED, with the key's name. */
-ERR_MUST_USE enum err site_suits(const struct training_in *in, struct why *why);
+/* What the site's ranks cannot do, however they divide it: ERR_UNSUPPORTED, with the key's name. */
+ERR_MUST_USE enum err site_suits(
+    const struct site *site, const struct training_in *in, struct why *why);
 /* Reads the job file and prints how the site's ranks would train it. ERR_LIMIT: no division fits. */
 ERR_MUST_USE enum err site_show_plan(const struct site *site, const char *job, struct why *why);
 

@@ -46,7 +46,7 @@ plan_job(const struct site *s, const struct job_spec *job, struct why *why)
 	    .train = &train,
 	    .validation = &none};
 	struct local_world *local_world = NULL;
-	enum err e = site_suits(&in, why);
+	enum err e = site_suits(s, &in, why);
 
 	if (!e && !s->world)
 		e = local_world_new(&local_world, s->ranks, why);

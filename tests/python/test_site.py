@@ -63,6 +63,7 @@ def cases() -> List[Case]:
     for rest in (5, 7):
         found.append((f"rest-{rest}-of-12", PLAIN, {"batch": 24, "optimizer": MOMENTUM, "clip_norm": 0.5}, six, 24 + 2 * rest - 1))
     found.append(("tied", GPT, {"batch": 12, "optimizer": ADAM, "clip_norm": 0.1}, {"micro_batch": 2}, 0))
+    found.append(("text", GPT[:-1] + [linear(256, name="head", bias=False)], {"batch": 12, "optimizer": ADAM}, six, 0))
     found.append(("tied-runs", GPT, {"batch": 12, "optimizer": ADAM, "recompute": "blocks"}, six, 0))
     return found
 

@@ -279,6 +279,29 @@ refused_cuts(void **state)
 	assert_null(net);
 }
 
+/* What a text says next has no names, whichever part has the embedding. */
+static void
+unnamed_classes(void **state)
+{
+	struct nets n;
+	struct net *net = NULL;
+	struct why why = {""};
+
+	(void)state;
+	nets_start(&n, 6, 1, 1, LOSS_CROSS_ENTROPY);
+	struct layer_spec *embedding = nets_add(&n, LAYER_EMBEDDING, "embedding");
+	embedding->vocabulary = 20;
+	embedding->out = 4;
+	nets_linear(&n, "head", 20);
+	struct net_part p = {.spec = &n.spec, .first = 1, .last = 2, .max_batch = 1, .contexts = 1};
+	assert_int_equal(net_new_part(&net, &p, &why), ERR_OK);
+	assert_int_equal(net_vocabulary(net), 0);
+	net_free(net);
+	p.classes = 19;
+	assert_int_equal(net_new_part(&net, &p, &why), ERR_INVALID);
+	assert_string_equal(why.text, "layer \"head\": it has 20 outputs for 19 classes");
+}
+
 static void
 misuse(void **state)
 {
@@ -327,6 +350,7 @@ main(void)
 	    cmocka_unit_test(optimizers),
 	    cmocka_unit_test(own_parameters),
 	    cmocka_unit_test(refused_cuts),
+	    cmocka_unit_test(unnamed_classes),
 	    cmocka_unit_test(misuse),
 	};
 
