@@ -208,11 +208,12 @@ wheel-test: $(BUILD)/rivuletd $(BUILD)/rivulet
 
 # Packages for Debian 12 and 13 in dist/, each built in a clean root of that release; for arm64 and armhf; a coordinator as a root file
 # system for containers. SUITES=bookworm for one of them. CRYPTO=mbedtls builds rivuletd with mbedTLS instead of OpenSSL, too.
+# PROFILES=pkg.rivulet.nosite leaves out rivulet-site.
 SUITES  ?= bookworm trixie
 FOREIGN ?= bookworm:arm64 trixie:arm64 bookworm:armhf
 packages:
 	$(Q)tests/deps mmdebstrap dpkg-dev
-	$(Q)PROFILES=$(if $(filter command,$(origin CRYPTO)),$(filter pkg.rivulet.mbedtls,pkg.rivulet.$(CRYPTO))) debian/build-packages dist $(SUITES)
+	$(Q)PROFILES="$(PROFILES) $(if $(filter command,$(origin CRYPTO)),$(filter pkg.rivulet.mbedtls,pkg.rivulet.$(CRYPTO)))" debian/build-packages dist $(SUITES)
 packages-cross:
 	$(Q)tests/deps mmdebstrap dpkg-dev
 	$(Q)debian/build-packages dist $(FOREIGN)
@@ -316,12 +317,16 @@ LIBDIR     ?= $(PREFIX)/lib
 UNITDIR    ?= $(PREFIX)/lib/systemd/system
 INCLUDEDIR := $(PREFIX)/include
 SHAREDIR   := $(PREFIX)/share/rivulet
-PROGRAMS   := rivuletd rivulet
-UNITS      := $(PROGRAMS:%=%.service)
+# What runs as a service, and has users and directories of its own; all programs; those of them that are built here.
+SERVICES   := rivuletd rivulet
+PROGRAMS   := $(SERVICES) rivulet-site
+BUILT      := $(SERVICES) $(if $(MPI),rivulet-site)
+UNITS      := $(SERVICES:%=%.service)
 MANDIR     ?= $(PREFIX)/share/man
 BASHDIR    := $(PREFIX)/share/bash-completion/completions
 ZSHDIR     := $(PREFIX)/share/zsh/site-functions
 PAGES      := $(notdir $(basename $(wildcard man/*.scd)))
+BUILT_PAGES := $(filter-out $(patsubst %,%.1,$(filter-out $(BUILT),$(PROGRAMS))),$(PAGES))
 page        = $(MANDIR)/man$(patsubst .%,%,$(suffix $(1)))/$(1)
 # The date of a page is that of its source, unless SOURCE_DATE_EPOCH says another.
 put_page = SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(stat -c %Y man/$(1).scd)} scdoc <man/$(1).scd >$(DESTDIR)$(call page,$(1)) && \
@@ -329,29 +334,29 @@ put_page = SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(stat -c %Y man/$(1).scd)} 
 install: all
 	install -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(LIBDIR)/pkgconfig $(INCLUDEDIR) $(UNITDIR) $(PREFIX)/lib/sysusers.d \
 	    $(PREFIX)/lib/tmpfiles.d $(SHAREDIR)) $(addprefix $(DESTDIR)$(DOCDIR)/,$(sort $(dir $(DOCUMENTS))))
-	install -m 755 $(BUILD)/rivuletd $(BUILD)/rivulet $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(addprefix $(BUILD)/,$(BUILT)) $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(BUILD)/librivulet.a $(DESTDIR)$(LIBDIR)
 	install -m 755 $(BUILD)/$(SONAME) $(DESTDIR)$(LIBDIR)
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/librivulet.so
 	install -m 644 client/device/rivulet.h $(DESTDIR)$(INCLUDEDIR)
 	for u in $(UNITS); do sed 's,/usr/local/bin,$(PREFIX)/bin,' systemd/$$u >$(DESTDIR)$(UNITDIR)/$$u || exit 1; done
 	sed 's,/usr/local/bin,$(PREFIX)/bin,' systemd/trainer-user.conf >$(DESTDIR)$(SHAREDIR)/trainer-user.conf
-	for k in sysusers tmpfiles; do for p in $(PROGRAMS); do install -m 644 systemd/$$p.$$k $(DESTDIR)$(PREFIX)/lib/$$k.d/$$p.conf || exit 1; done; done
+	for k in sysusers tmpfiles; do for p in $(SERVICES); do install -m 644 systemd/$$p.$$k $(DESTDIR)$(PREFIX)/lib/$$k.d/$$p.conf || exit 1; done; done
 	sed 's,@PREFIX@,$(PREFIX),;s,@LIBDIR@,$(LIBDIR),;s,@VERSION@,$(VERSION),;s#@LIBS@#$(LIBS_DEVICE)#' \
 	    client/device/rivulet.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/rivulet.pc
 	install -d $(addprefix $(DESTDIR),$(BASHDIR) $(ZSHDIR))
-	for p in $(PROGRAMS); do sed "s/^complete .*/complete -F _rivulet $$p/" completion/rivulet.bash >$(DESTDIR)$(BASHDIR)/$$p && \
+	for p in $(BUILT); do sed "s/^complete .*/complete -F _rivulet $$p/" completion/rivulet.bash >$(DESTDIR)$(BASHDIR)/$$p && \
 	    sed "1s/.*/#compdef $$p/" completion/_rivulet >$(DESTDIR)$(ZSHDIR)/_$$p || exit 1; done
 	chmod 644 $(addprefix $(DESTDIR),$(addprefix $(UNITDIR)/,$(UNITS)) $(SHAREDIR)/trainer-user.conf $(LIBDIR)/pkgconfig/rivulet.pc \
-	    $(addprefix $(BASHDIR)/,$(PROGRAMS)) $(addprefix $(ZSHDIR)/_,$(PROGRAMS)))
+	    $(addprefix $(BASHDIR)/,$(BUILT)) $(addprefix $(ZSHDIR)/_,$(BUILT)))
 	@command -v scdoc >/dev/null || echo "make: no manual pages are installed, for scdoc is not here"
-	@if command -v scdoc >/dev/null; then install -d $(addprefix $(DESTDIR),$(sort $(dir $(foreach p,$(PAGES),$(call page,$p))))); \
-	    $(foreach p,$(PAGES),$(call put_page,$p) &&) :; fi
+	@if command -v scdoc >/dev/null; then install -d $(addprefix $(DESTDIR),$(sort $(dir $(foreach p,$(BUILT_PAGES),$(call page,$p))))); \
+	    $(foreach p,$(BUILT_PAGES),$(call put_page,$p) &&) :; fi
 	for f in $(DOCUMENTS); do install -m 644 $$f $(DESTDIR)$(DOCDIR)/$$f || exit 1; done
 
-# What install put there, with the same PREFIX, LIBDIR, UNITDIR and DESTDIR; settings, users and state stay.
+# What install put there, with the same PREFIX, LIBDIR, UNITDIR and DESTDIR, whichever programs it built; settings, users and state stay.
 INSTALLED = $(addprefix $(PREFIX)/bin/,$(PROGRAMS)) $(addprefix $(LIBDIR)/,librivulet.a $(SONAME) librivulet.so pkgconfig/rivulet.pc) \
-	$(INCLUDEDIR)/rivulet.h $(addprefix $(UNITDIR)/,$(UNITS)) $(foreach k,sysusers tmpfiles,$(PROGRAMS:%=$(PREFIX)/lib/$k.d/%.conf)) \
+	$(INCLUDEDIR)/rivulet.h $(addprefix $(UNITDIR)/,$(UNITS)) $(foreach k,sysusers tmpfiles,$(SERVICES:%=$(PREFIX)/lib/$k.d/%.conf)) \
 	$(addprefix $(BASHDIR)/,$(PROGRAMS)) $(addprefix $(ZSHDIR)/_,$(PROGRAMS)) $(foreach p,$(PAGES),$(call page,$p))
 .PHONY: uninstall
 uninstall:

@@ -1,4 +1,4 @@
-# bash completion of rivulet and rivuletd. What there is the programs say themselves (--print-options: base/core/option.h has its lines), so
+# bash completion of rivulet, rivuletd and rivulet-site. What there is the programs say themselves (--print-options: base/core/option.h has its lines), so
 # that this file names no command and no option. Names of jobs and devices are asked of the coordinator that the line names.
 # shellcheck shell=bash
 
@@ -150,4 +150,4 @@ _rivulet() {
 	done
 }
 
-complete -F _rivulet rivulet rivuletd
+complete -F _rivulet rivulet rivuletd rivulet-site

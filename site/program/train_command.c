@@ -76,7 +76,7 @@ program_train_main(int argc, char **argv)
 	    {"json", 0, NULL, "print JSON", NULL, &json}, {.name = NULL}};
 	const struct option_usage usage = {
 	    .usage = "train [--ranks N] [--mpi] [--pipeline-parallel P] [--data-parallel R] "
-		     "[--threads T] JOBFILE [OPTIONS OF rivulet train]",
+		     "[--threads T] [OPTION...] JOBFILE",
 	    .about =
 		"Trains a job's model by N ranks of this machine alone: rivulet train, with the "
 		"same weights.",

@@ -1,6 +1,6 @@
 #!/bin/sh
 # stages: gcc address
-# The command lines of both programs: each subcommand says its options by --help, and what is wrong with a line, with the exit code of a wrong
+# The command lines of all programs: each subcommand says its options by --help, and what is wrong with a line, with the exit code of a wrong
 # usage; rivuletd takes its configuration before a command and behind it.
 set -eu
 BUILD=${BUILD:-build/mbedtls}
@@ -33,11 +33,13 @@ wrong() { # wrong REASON PROGRAM WORD...: nothing is done, the reason and the us
 
 # --- every subcommand
 
-for program in rivulet rivuletd; do
+site=''
+[ ! -x "$BUILD/rivulet-site" ] || site=rivulet-site
+for program in rivulet rivuletd $site; do
 	run 0 $program --print-options
 	cp "$dir/out" "$dir/table"
 	awk -F'\t' '$1 == "command" { print $2 }' "$dir/table" >"$dir/paths"
-	[ "$(wc -l <"$dir/paths")" -gt 10 ] || { echo "$program: $(cat "$dir/table")"; exit 1; }
+	[ "$(wc -l <"$dir/paths")" -gt $([ $program = rivulet-site ] && echo 2 || echo 10) ] || { echo "$program: $(cat "$dir/table")"; exit 1; }
 	while read -r path; do
 		# shellcheck disable=SC2086 # words
 		run 0 $program $path --help
@@ -52,7 +54,8 @@ for program in rivulet rivuletd; do
 	while read -r path; do case $path in *' '*) ;; *) says out "  $path " ;; esac; done <"$dir/paths"
 	run 0 $program -h
 	run 0 $program --version
-	says out "$program 1." "(protocol "
+	says out "$program 1."
+	[ $program = rivulet-site ] || says out "(protocol "
 	wrong "unknown option --colour" $program --colour
 	wrong 'unknown command "paint"' $program paint
 	wrong "--version takes no value" $program --version=2

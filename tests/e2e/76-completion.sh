@@ -1,6 +1,6 @@
 #!/bin/sh
 # stages: gcc address
-# bash and zsh complete every subcommand and option of both programs, and the names of devices and jobs; a coordinator that is not there, or
+# bash and zsh complete every subcommand and option of all programs, and the names of devices and jobs; a coordinator that is not there, or
 # does not answer, costs no time and no word.
 set -u
 FLEET_NAME=76-completion
@@ -53,7 +53,9 @@ expected() {
 }
 # A program is started once, and not at each of the lines.
 mkdir "$FLEET/quick"
-for program in "$RIVULET" "$RIVULETD"; do
+site=$(dirname "$RIVULET")/rivulet-site
+[ -x "$site" ] || site=
+for program in "$RIVULET" "$RIVULETD" $site; do
 	name=${program##*/}
 	"$program" --print-options >"$FLEET/$name.table" 2>"$FLEET/said" || fleet_fail "--print-options: $(cat "$FLEET/said")"
 	[ ! -s "$FLEET/said" ] || fleet_fail "--print-options: $(cat "$FLEET/said")"
@@ -79,6 +81,14 @@ expect "$RIVULET train $FLEET/place/f" file
 expect "$RIVULET token create -o $FLEET/place/f" file
 expect "$RIVULETD --config=$FLEET/place/f" file
 expect "$RIVULETD check $FLEET/pla" place
+if [ "$site" ]; then
+	expect "$site t" train
+	expect "$site run --o" --offer
+	expect "$site run $FLEET/pla" place
+	expect "$site train --config $FLEET/x $FLEET/place/f" file
+	# What is hidden is not offered.
+	expect "$site ra"
+fi
 
 # --- names
 

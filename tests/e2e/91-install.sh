@@ -18,6 +18,17 @@ for f in bin/rivuletd bin/rivulet; do
 	[ -x "$root/$f" ] || { echo "$f was not installed"; exit 1; }
 	"$root/$f" --version | grep -q '(protocol [1-9]' || { echo "$f --version: $("$root/$f" --version)"; exit 1; }
 done
+# Of a build with MPI there is one program more, and no other links it.
+site=''
+[ ! -x "$BUILD/rivulet-site" ] || site=rivulet-site
+if [ "$site" ]; then
+	"$root/bin/rivulet-site" --version | grep -q '^rivulet-site [1-9]' || { echo "rivulet-site was not installed"; exit 1; }
+	ldd "$root/bin/rivulet-site" | grep -q 'libmpi[._]' || { echo "rivulet-site links no MPI"; exit 1; }
+fi
+for f in bin/rivuletd bin/rivulet lib/librivulet.so.1; do
+	ldd "$root/$f" >"$dir/needs"
+	grep -E 'libmpi|libopen-(pal|rte)|prrte|pmix' "$dir/needs" && { echo "$f needs that"; exit 1; }
+done
 "$root/bin/rivuletd" --version | grep -q ', schema [1-9]'
 for f in lib/librivulet.a lib/librivulet.so lib/librivulet.so.1 include/rivulet.h lib/pkgconfig/rivulet.pc share/doc/rivulet/README.md share/doc/rivulet/examples/pumps.json \
 	lib/sysusers.d/rivuletd.conf lib/tmpfiles.d/rivuletd.conf lib/sysusers.d/rivulet.conf lib/tmpfiles.d/rivulet.conf share/rivulet/trainer-user.conf \
@@ -30,15 +41,15 @@ done
 grep -q '^ExecStart=/opt/rivulet/bin/rivulet run ' "$root/share/rivulet/trainer-user.conf"
 
 # A page for each thing that has one, in which every option and every setting of the installed programs stands.
-pages=$(cd man && ls ./*.scd | sed 's,^\./,,;s,\.scd$,,')
+pages=$(cd man && ls ./*.scd | sed 's,^\./,,;s,\.scd$,,' | if [ "$site" ]; then cat; else grep -v '^rivulet-site\.'; fi)
 if command -v scdoc >/dev/null; then
 	for page in $pages; do
 		[ -s "$root/share/man/man${page##*.}/$page" ] || { echo "$page was not installed"; exit 1; }
 	done
-	for program in rivulet.1 rivuletd.8; do
+	for program in rivulet.1 rivuletd.8 ${site:+rivulet-site.1}; do
 		name=${program%.*}
 		"$root/bin/$name" --print-options >"$dir/table"
-		[ "$(wc -l <"$dir/table")" -gt 100 ] || { echo "$name --print-options: $(cat "$dir/table")"; exit 1; }
+		[ "$(wc -l <"$dir/table")" -gt 20 ] || { echo "$name --print-options: $(cat "$dir/table")"; exit 1; }
 		awk -F'\t' -v name="$name" -v section="${program##*.}" '
 			$1 == "option" { split($2, path, " "); print name "-" path[1] "." section, "\\fB--" $3 "\\fR" }
 			$1 == "setting" { print name ".conf.5", "\\fB" $3 "\\fR" }' "$dir/table" | sort -u |
@@ -57,18 +68,20 @@ if command -v scdoc >/dev/null; then
 	rm -r "$dir/dated"
 fi
 # Completion of each program is one file, which works without the other program's.
-for program in rivulet rivuletd; do
+for program in rivulet rivuletd $site; do
 	bash -c '. "$1" && complete -p' sh "$root/share/bash-completion/completions/$program" >"$dir/said" 2>&1
 	[ "$(cat "$dir/said")" = "complete -F _rivulet $program" ] || { echo "completion of $program: $(cat "$dir/said")"; exit 1; }
 	[ "$(head -1 "$root/share/zsh/site-functions/_$program")" = "#compdef $program" ] || { echo "_$program is for another program"; exit 1; }
 done
-# Without scdoc all else is installed, and a line says so.
+# Without scdoc and MPI all else is installed, and a line says so for each.
 mkdir "$dir/bin"
 echo "$PATH" | tr : '\n' | while read -r place; do
 	if [ -d "$place" ]; then find "$place/" -maxdepth 1 ! -type d ! -name scdoc -exec ln -st "$dir/bin" {} + 2>/dev/null || true; fi
 done
-PATH=$dir/bin make install BUILD="$BUILD" CRYPTO="${CRYPTO:-mbedtls}" CC="${CC:-cc}" DESTDIR="$dir/without" >"$dir/said" 2>&1 || { cat "$dir/said"; exit 1; }
+PATH=$dir/bin make install BUILD="$BUILD" CRYPTO="${CRYPTO:-mbedtls}" CC="${CC:-cc}" MPI= DESTDIR="$dir/without" >"$dir/said" 2>&1 || { cat "$dir/said"; exit 1; }
 [ "$(grep -c 'no manual pages are installed, for scdoc is not here$' "$dir/said")" = 1 ] || { echo "make install without scdoc: $(cat "$dir/said")"; exit 1; }
+grep -q '^make: rivulet-site is left out, for mpi.h is not here ' "$dir/said" || { echo "make install without MPI: $(cat "$dir/said")"; exit 1; }
+[ -z "$(find "$dir/without" -name '*rivulet-site*')" ] || { echo "without MPI there is: $(find "$dir/without" -name '*rivulet-site*')"; exit 1; }
 [ -x "$dir/without/usr/local/bin/rivulet" ] && [ -s "$dir/without/usr/local/share/zsh/site-functions/_rivulet" ] && [ ! -e "$dir/without/usr/local/share/man" ] ||
 	{ echo "without scdoc there is: $(find "$dir/without" | head -50)"; exit 1; }
 rm -r "$dir/without"
