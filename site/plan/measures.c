@@ -111,9 +111,11 @@ take_atom(struct taking *t, uint32_t atom, struct why *why)
 static enum err
 take_own(struct taking *t, struct why *why)
 {
+	/* The last one goes with the first if they share a weight. */
+	uint32_t own = t->sharer > 0 ? t->sharer : t->count;
 	enum err e = ERR_OK;
 
-	for (uint32_t a = 0; !e && !t->known && a < t->count - (t->sharer > 0); a++)
+	for (uint32_t a = 0; !e && !t->known && a < own; a++)
 		e = take_atom(t, a, why);
 	t->out->factor[0] = 1;
 	t->out->memory[0] = timing_memory(courier_ranks(t->world->courier));
@@ -147,7 +149,9 @@ static enum err
 take_rank(struct taking *t, unsigned rank, struct why *why)
 {
 	/* Of no layer there is nothing but the memory. */
-	const struct timing of = t->known ? (struct timing){.first = 0} : timing_of(t, t->heaviest);
+	struct timing of = {.first = 0};
+	if (!t->known)
+		of = timing_of(t, t->heaviest);
 	const struct recipe_text *text = t->recipe->text;
 	const struct order o = {.kind = ORDER_MEASURE,
 	    .text = recipe_text_bytes(text),

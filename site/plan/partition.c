@@ -422,8 +422,9 @@ add(struct search *q, const struct partition_load *load)
 static bool
 alike(const struct search *q, unsigned a, unsigned b)
 {
-	return a > 0 && q->shape.factors[a] == q->shape.factors[b] &&
-	    q->shape.feeds[a] == q->shape.feeds[b];
+	if (a == 0)
+		return false;
+	return q->shape.factors[a] == q->shape.factors[b] && q->shape.feeds[a] == q->shape.feeds[b];
 }
 
 /* Counts the values of all ranks, or collects them. */

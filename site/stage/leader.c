@@ -480,7 +480,7 @@ static void
 feed_nothing(struct leader *l)
 {
 	const struct layout *y = &l->task.layout;
-	struct net_result sums;
+	struct net_result sums = {.loss = 0};
 	enum err e = ERR_OK;
 
 	rank_fail(l->rank);

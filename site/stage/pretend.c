@@ -16,7 +16,11 @@ seconds_of(unsigned rank)
 {
 	const char *at = getenv("RIVULET_SITE_PRETEND");
 	char *end;
-	double each = strtod(at, &end), factor = 1;
+	double factor = 1;
+
+	if (!at)
+		return 0;
+	double each = strtod(at, &end);
 
 	for (unsigned r = 0; r <= rank; r++) {
 		double next = strtod(end, &end);

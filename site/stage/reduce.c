@@ -90,7 +90,7 @@ struct division {
 static void
 divide_span(struct division *d)
 {
-	while (d->end > d->first) {
+	while (d->end > d->first && d->moving > 0) {
 		unsigned owner = (unsigned)(d->passed * d->replicas / d->moving);
 		/* Where the owner's share ends. */
 		size_t limit =
