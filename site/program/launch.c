@@ -23,6 +23,8 @@ static const char *const settings[][2] = {{"OMPI_MCA_rmaps_base_oversubscribe", 
     {"PRTE_MCA_hwloc_default_binding_policy", "none"},
     /* Its threads' memory would count against a limit; ranks are parallel themselves. */
     {"OPENBLAS_NUM_THREADS", "1"},
+    /* All are on this host. */
+    {"OMPI_MCA_btl", "^tcp"},
     /* Reading another process's memory needs a right that sandboxes take away. */
     {"OMPI_MCA_btl_vader_single_copy_mechanism", "none"},
     {"OMPI_MCA_btl_sm_single_copy_mechanism", "none"}};

@@ -267,7 +267,7 @@ class Site(unittest.TestCase):
     def ordinary(self, place: str) -> Tuple[str, ...]:
         """What begins a command of an ordinary user, as which alone Open MPI starts anything; the user's files are in `place`."""
         settings = ["OMPI_MCA_rmaps_base_oversubscribe=1", "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe",
-                    "OMPI_MCA_btl_vader_single_copy_mechanism=none", "OMPI_MCA_btl_sm_single_copy_mechanism=none", f"HOME={place}", f"TMPDIR={place}"]
+                    "OMPI_MCA_btl=^tcp", "OMPI_MCA_btl_vader_single_copy_mechanism=none", "OMPI_MCA_btl_sm_single_copy_mechanism=none", f"HOME={place}", f"TMPDIR={place}"]
         if os.geteuid() != 0:
             return ("env", *settings)
         known = {entry.pw_name: entry for entry in pwd.getpwall()}
