@@ -123,7 +123,10 @@ feed_empty(struct leader *l, struct layout_place at)
 	const struct net_batch none = {.n = 1};
 	enum err e = feed_away(l, at, &none, 1);
 
-	return e || at.replica > 0 ? e : rank_work(l->rank, at.batch + 1);
+	if (e || at.replica > 0)
+		return e;
+	e = rank_feed(l->rank, at.batch, &none, 1);
+	return e ? e : rank_work(l->rank, at.batch + 1);
 }
 
 static enum err
@@ -141,6 +144,15 @@ feed(struct leader *l, struct layout_place at, const struct net_batch *batch, fl
 }
 
 /* --- steps */
+
+/* A step that rank 0 cannot go on with would be waited for by all others. */
+static enum err
+give_up(struct leader *l, enum err e)
+{
+	if (e)
+		courier_abort(l->courier);
+	return e;
+}
 
 static enum err
 begin(void *self, const struct net_update *how, struct why *why)
@@ -185,7 +197,7 @@ start(struct leader *l, const struct rank_step *step)
 	if (!e)
 		e = world_order_all(l->world, ranks(l), &o);
 	if (!e)
-		e = rank_step(l->rank, &l->now);
+		e = give_up(l, rank_step(l->rank, &l->now));
 	l->under_way = !e;
 	return e;
 }
@@ -204,7 +216,8 @@ batch(void *self, const struct net_update *how, const struct stepper_piece *piec
 		return e;
 	l->sums = sums;
 	l->fed++;
-	return feed(l, layout_place(&l->task.layout, piece->number), &piece->batch, piece->share);
+	return give_up(
+	    l, feed(l, layout_place(&l->task.layout, piece->number), &piece->batch, piece->share));
 }
 
 static enum err
@@ -302,7 +315,7 @@ finish(struct leader *l, struct net_result *sums)
 		e = hear_report(l, r, &failed);
 	l->under_way = false;
 	if (e || failed)
-		return e ? e : failed;
+		return e ? give_up(l, e) : failed;
 	for (uint64_t i = 0; i < l->now.pieces; i++) {
 		const struct net_result *one = &l->results[i];
 		sums->loss += one->loss;
@@ -322,7 +335,7 @@ step(void *self, const struct net_update *how)
 	(void)how;
 	if (!e)
 		e = rank_move(l->rank);
-	return e ? e : finish(l, l->sums);
+	return e ? give_up(l, e) : finish(l, l->sums);
 }
 
 static enum err
@@ -338,9 +351,10 @@ evaluate(void *self, const struct net_batch *batch, uint64_t batches, struct net
 	enum err e = l->under_way ? ERR_OK : start(l, &step);
 
 	if (!e && batch)
-		return feed(l, rank_place(&l->task.layout, step.alone, l->fed++), batch, 1);
+		return give_up(
+		    l, feed(l, rank_place(&l->task.layout, step.alone, l->fed++), batch, 1));
 	if (!e)
-		e = rank_work(l->rank, UINT32_MAX);
+		e = give_up(l, rank_work(l->rank, UINT32_MAX));
 	return e ? e : finish(l, sums);
 }
 
@@ -480,7 +494,7 @@ static void
 feed_nothing(struct leader *l)
 {
 	const struct layout *y = &l->task.layout;
-	struct net_result sums;
+	struct net_result sums = {0};
 	enum err e = ERR_OK;
 
 	rank_fail(l->rank);
@@ -488,7 +502,7 @@ feed_nothing(struct leader *l)
 		e = feed_empty(l, rank_place(y, l->now.alone, l->fed));
 	if (!e)
 		e = rank_work(l->rank, UINT32_MAX);
-	if (!e)
+	if (!give_up(l, e))
 		(void)finish(l, &sums);
 }
 
