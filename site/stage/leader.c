@@ -167,6 +167,15 @@ begin(void *self, const struct net_update *how, struct why *why)
 		 : world_answers(l->world, ranks(l), rank_begin(l->rank, how, why), why);
 }
 
+static void
+add_result(struct net_result *sums, const struct net_result *one)
+{
+	sums->loss += one->loss;
+	sums->weight += one->weight;
+	sums->right += one->right;
+	sums->labels += one->labels;
+}
+
 static enum err
 make_room(struct leader *l, uint64_t pieces)
 {
@@ -202,6 +211,21 @@ start(struct leader *l, const struct rank_step *step)
 	return e;
 }
 
+/* A step of one batch forms no gradient of the whole network: it is made as one device makes it. */
+static enum err
+step_alone(struct leader *l, const struct net_update *how, const struct net_batch *b,
+    struct net_result *sums)
+{
+	struct net_result got;
+	enum err e = window_forget(&l->window);
+
+	if (!e)
+		e = net_step(rank_net(l->rank), b, how, &got);
+	if (!e)
+		add_result(sums, &got);
+	return e;
+}
+
 static enum err
 batch(void *self, const struct net_update *how, const struct stepper_piece *piece,
     struct net_result *sums)
@@ -209,9 +233,10 @@ batch(void *self, const struct net_update *how, const struct stepper_piece *piec
 	struct leader *l = self;
 	const struct rank_step step = {
 	    .drawn = piece->step, .seed = l->task.seed, .pieces = piece->count};
-	enum err e = l->under_way ? ERR_OK : start(l, &step);
 
-	(void)how;
+	if (how->parts == 1)
+		return step_alone(l, how, &piece->batch, sums);
+	enum err e = l->under_way ? ERR_OK : start(l, &step);
 	if (e)
 		return e;
 	l->sums = sums;
@@ -316,13 +341,8 @@ finish(struct leader *l, struct net_result *sums)
 	l->under_way = false;
 	if (e || failed)
 		return e ? give_up(l, e) : failed;
-	for (uint64_t i = 0; i < l->now.pieces; i++) {
-		const struct net_result *one = &l->results[i];
-		sums->loss += one->loss;
-		sums->weight += one->weight;
-		sums->right += one->right;
-		sums->labels += one->labels;
-	}
+	for (uint64_t i = 0; i < l->now.pieces; i++)
+		add_result(sums, &l->results[i]);
 	return ERR_OK;
 }
 
@@ -330,9 +350,10 @@ static enum err
 step(void *self, const struct net_update *how)
 {
 	struct leader *l = self;
-	enum err e = rank_work(l->rank, UINT32_MAX);
 
-	(void)how;
+	if (how->parts == 1)
+		return ERR_OK;
+	enum err e = rank_work(l->rank, UINT32_MAX);
 	if (!e)
 		e = rank_move(l->rank);
 	return e ? give_up(l, e) : finish(l, l->sums);
@@ -390,6 +411,8 @@ describe(struct leader *l, struct why *why)
 	struct net_part whole = l->task.whole;
 	bool cut = layout_last(y) > 0;
 
+	if (whole.train && l->task.how.parts == 1 && layout_ranks(y) > 1)
+		return err_set(why, ERR_UNSUPPORTED, "a step of one batch is for one rank");
 	whole.planned = 1;
 	enum err e = net_new_part(&l->whole, &whole, why);
 	if (e)

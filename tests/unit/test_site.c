@@ -343,6 +343,52 @@ broken_off(void **state)
 	dataset_deinit(&v);
 }
 
+/* So few examples that a step, which the job divides, is one piece: for one rank. */
+static void
+few(void **state)
+{
+	static const struct document all[] = {
+	    {.model = CNN,
+		.local = "\"batch\": 12, \"epochs\": 5, \"optimizer\": {\"name\": \"sgd\", "
+			 "\"rate\": 0.05, \"weight_decay\": 0.01}",
+		.rest = ", \"parallel\": {\"micro_batch\": 4, \"groups\": 3}"},
+	    {.model = CNN,
+		.local = "\"batch\": 12, \"epochs\": 5, " SGD,
+		.rest = ", \"parallel\": {\"micro_batch\": 4}"},
+	    {.model = TIED,
+		.local = "\"batch\": 12, \"epochs\": 5, " SGD,
+		.rest = ", \"parallel\": {\"micro_batch\": 4}"},
+	    {.model = TIED,
+		.local = "\"batch\": 12, \"epochs\": 5, \"clip_norm\": 0.1, " ADAM,
+		.rest = ", \"parallel\": {\"micro_batch\": 4}"},
+	    {.model = NORM,
+		.local = "\"batch\": 12, \"epochs\": 5, " ADAM,
+		.rest = ", \"parallel\": {\"micro_batch\": 4}"},
+	};
+	const unsigned one[3] = {1, 1, 0};
+	struct local_world *w;
+	struct dataset d, v;
+
+	(void)state;
+	assert_int_equal(glyphs_make(&d, 1, 2, 3, 0), ERR_OK);
+	assert_int_equal(glyphs_make(&v, 1, 3, 10, 0), ERR_OK);
+	if (local_world_new(&w, 1, &why))
+		fail_msg("%s", why.text);
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		struct job_spec job = job_of(&all[i]);
+		struct outcome want = alone(&job, &d, &v);
+		struct outcome o = together(local_world_leader(w), &all[i], &job, &d, &v, one);
+		print_message("few: %zu\n", i);
+		same(&want, &o);
+		free(want.w);
+		free(o.w);
+		job_deinit(&job);
+	}
+	local_world_free(w);
+	dataset_deinit(&d);
+	dataset_deinit(&v);
+}
+
 static enum err
 open_end(struct link **out, void *context, struct why *reason)
 {
@@ -386,6 +432,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(shapes),
+	    cmocka_unit_test(few),
 	    cmocka_unit_test(broken_off),
 	    cmocka_unit_test(given_up),
 	};
