@@ -204,6 +204,16 @@ same(const struct outcome *a, const struct outcome *b)
 	"\"tanh\"}, {\"type\": \"linear\", \"out\": 49, \"weights\": \"a\"}, {\"type\": " \
 	"\"linear\", \"out\": 10}], " \
 	"\"loss\": \"cross_entropy\""
+/* Two groups of layers that share a weight, and low-rank products beside weights that stand. */
+#define ADAPTED \
+	"\"layers\": [{\"type\": \"avgpool2d\", \"kernel\": 4}, {\"type\": \"flatten\"}, " \
+	"{\"type\": \"linear\", \"out\": 49, \"name\": \"a\"}, {\"type\": \"linear\", \"out\": " \
+	"49, " \
+	"\"name\": \"b\"}, {\"type\": \"tanh\"}, {\"type\": \"linear\", \"out\": 49, " \
+	"\"lora\": {\"rank\": 2}}, {\"type\": \"tanh\"}, {\"type\": \"linear\", \"out\": " \
+	"49, \"weights\": \"b\"}, {\"type\": \"linear\", \"out\": 49, \"weights\": \"a\"}, " \
+	"{\"type\": \"linear\", \"out\": 49, \"weights\": \"b\"}, {\"type\": \"linear\", " \
+	"\"out\": 10}], \"loss\": \"cross_entropy\""
 #define CODER \
 	"\"layers\": [{\"type\": \"flatten\"}, {\"type\": \"linear\", \"out\": 20}, {\"type\": " \
 	"\"relu\"}, {\"type\": " \
@@ -248,6 +258,22 @@ static const struct document documents[] = {
 	.rest = ", \"parallel\": {\"micro_batch\": 2, \"groups\": 3}, \"evaluate\": {\"by\": "
 		"\"devices\", "
 		"\"figures\": [\"confusion\", \"top2\"]}"},
+    /* What is shared stands still, or something between. */
+    {.model = TIED,
+	.local = "\"batch\": 12, \"epochs\": 1, \"clip_norm\": 0.1, " ADAM,
+	.rest = ", \"parallel\": {\"micro_batch\": 2, \"groups\": 3}, \"tensors\": "
+		"{\"a.weight\": \"frozen\", \"*\": \"train\"}",
+	.lead = 3,
+	.trail = 2},
+    {.model = CNN,
+	.local = "\"batch\": 12, \"epochs\": 1, \"clip_norm\": 0.1, " SGD,
+	.rest = ", \"parallel\": {\"micro_batch\": 2, \"groups\": 6}, \"tensors\": "
+		"{\"c1.*\": \"frozen\", \"c2.bias\": \"frozen\", \"*\": \"train\"}"},
+    {.model = ADAPTED,
+	.local = "\"batch\": 12, \"epochs\": 1, \"prox\": 0.1, \"clip_norm\": 0.1, " ADAM,
+	.rest = ", \"parallel\": {\"micro_batch\": 2, \"groups\": 3}",
+	.lead = 4,
+	.trail = 4},
 };
 #define DOCUMENTS (sizeof(documents) / sizeof(documents[0]))
 
