@@ -19,8 +19,9 @@ struct courier {
 	pthread_cond_t done; /* for those who wait for parcels */
 	void (*failing)(void *context); /* courier_watch */
 	void *watcher;
+	bool calling; /* it is called */
 	struct parcel *posted, **posted_end; /* not yet taken by the thread */
-	bool ready, stops;
+	bool ready, stops, breaks;
 	enum err failed;
 	struct why why;
 	/* The thread's. */
@@ -31,6 +32,7 @@ struct courier {
 
 /* The head of a message: the parcel's, and how much there is. */
 struct wire_head {
+	uint32_t world;
 	struct parcel_head parcel;
 	uint64_t at, bytes; /* of the parcel */
 };
@@ -53,7 +55,7 @@ post_message(struct courier *c, struct parcel *p)
 {
 	struct link_message *m = &p->messages[p->begun % COURIER_WINDOW];
 	size_t at = p->begun++ * LINK_BODY_MAX, left = p->bytes - at;
-	const struct wire_head h = {p->head, at, p->bytes};
+	const struct wire_head h = {c->link->world, p->head, at, p->bytes};
 
 	*m = (struct link_message){.peer = p->peer,
 	    .tag = tag_of(&p->head),
@@ -66,16 +68,17 @@ post_message(struct courier *c, struct parcel *p)
 
 /* Of a received message: does it belong to the parcel? The first one tells how many there are. */
 static enum err
-take_message(struct parcel *p, const struct link_message *m)
+take_message(const struct courier *c, struct parcel *p, const struct link_message *m)
 {
 	const struct parcel_head *want = &p->head, *got;
 	struct wire_head h;
 
 	memcpy(&h, m->head, sizeof(h));
 	got = &h.parcel;
-	if (got->kind != want->kind || got->edge != want->edge || got->step != want->step ||
-	    got->batch != want->batch || h.at != p->got || h.bytes > p->bytes ||
-	    m->got > h.bytes - h.at || (p->count > 0 && p->count != messages_of(h.bytes)))
+	if (h.world != c->link->world || got->kind != want->kind || got->edge != want->edge ||
+	    got->step != want->step || got->batch != want->batch || h.at != p->got ||
+	    h.bytes > p->bytes || m->got > h.bytes - h.at ||
+	    (p->count > 0 && p->count != messages_of(h.bytes)))
 		return ERR_CORRUPT;
 	p->head = *got;
 	p->count = messages_of(h.bytes);
@@ -96,7 +99,7 @@ complete_messages(struct courier *c, struct parcel *p, bool *busy)
 		if (p->sends)
 			c->on_the_way[p->peer]--;
 		else
-			e = take_message(p, m);
+			e = take_message(c, p, m);
 		if (e)
 			return e;
 		p->ended++;
@@ -190,14 +193,15 @@ append(struct parcel **list, struct parcel *p)
 	*list = p;
 }
 
-/* What was posted since becomes the thread's. */
+/* What was posted since becomes the thread's. *breaks: the world is to end. */
 static bool
-take_posted(struct courier *c)
+take_posted(struct courier *c, bool *breaks)
 {
 	pthread_mutex_lock(&c->lock);
 	struct parcel *p = c->posted, *next;
 	c->posted = NULL;
 	c->posted_end = &c->posted;
+	*breaks = c->breaks;
 	pthread_mutex_unlock(&c->lock);
 	bool any = p;
 	for (; p; p = next) {
@@ -242,34 +246,44 @@ nap(struct courier *c, long ns)
 	return goes_on;
 }
 
+/* Those who wait may free their parcels at once: before they hear of it, nobody looks at any parcel any more, here or at another rank. */
 static void
-set_failed(struct courier *c, enum err e)
+fail(struct courier *c, enum err e)
 {
+	c->link->calls->abort(c->link);
+	memset(c->sends, 0, sizeof(c->sends));
+	c->receives = NULL;
 	pthread_mutex_lock(&c->lock);
-	if (!c->failed)
-		c->failed = e;
-	pthread_cond_broadcast(&c->done);
+	c->failed = e;
+	c->posted = NULL;
+	c->posted_end = &c->posted;
 	void (*fn)(void *) = c->failing;
 	void *context = c->watcher;
+	c->calling = fn;
+	pthread_cond_broadcast(&c->done);
 	pthread_mutex_unlock(&c->lock);
-	if (fn)
-		fn(context);
+	if (!fn)
+		return;
+	fn(context);
+	pthread_mutex_lock(&c->lock);
+	c->calling = false;
+	pthread_cond_broadcast(&c->done);
+	pthread_mutex_unlock(&c->lock);
 }
 
 static void
 run(struct courier *c)
 {
 	long ns = NAP_LEAST_NS;
-	bool busy = true;
+	bool busy = true, breaks;
 
 	while (busy || nap(c, ns)) {
 		ns = busy ? NAP_LEAST_NS : ns < NAP_MOST_NS ? ns * 2 : ns;
-		busy = take_posted(c);
-		enum err e = c->failed ? ERR_OK : progress(c, &busy);
+		busy = take_posted(c, &breaks);
+		enum err e = c->failed ? ERR_OK : breaks ? ERR_CLOSED : progress(c, &busy);
 		if (!e)
 			continue;
-		set_failed(c, e);
-		c->link->calls->abort(c->link);
+		fail(c, e);
 		busy = false;
 	}
 	c->link->calls->close(c->link);
@@ -374,8 +388,10 @@ courier_post(struct courier *c, struct parcel *p)
 	p->count = p->sends ? messages_of(p->bytes) : 0;
 	p->next = NULL;
 	pthread_mutex_lock(&c->lock);
-	*c->posted_end = p;
-	c->posted_end = &p->next;
+	if (!c->failed) {
+		*c->posted_end = p;
+		c->posted_end = &p->next;
+	}
 	pthread_mutex_unlock(&c->lock);
 	tell(c);
 }
@@ -395,10 +411,23 @@ void
 courier_watch(struct courier *c, void (*fn)(void *context), void *context)
 {
 	pthread_mutex_lock(&c->lock);
+	while (c->calling)
+		pthread_cond_wait(&c->done, &c->lock);
 	c->failing = fn;
 	c->watcher = context;
 	bool failed = c->failed;
 	pthread_mutex_unlock(&c->lock);
 	if (failed && fn)
 		fn(context);
+}
+
+void
+courier_abort(struct courier *c)
+{
+	pthread_mutex_lock(&c->lock);
+	c->breaks = true;
+	tell(c);
+	while (!c->failed)
+		pthread_cond_wait(&c->done, &c->lock);
+	pthread_mutex_unlock(&c->lock);
 }

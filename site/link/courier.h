@@ -75,7 +75,10 @@ void courier_post(struct courier *c, struct parcel *p);
 /* Blocks until the parcel is done; at once for one that was never posted. ERR_CLOSED: a peer is gone; ERR_CORRUPT: another parcel came than
  * the expected one. After an error nothing arrives any more. */
 ERR_MUST_USE enum err courier_wait(struct courier *c, struct parcel *p);
-/* Calls fn once, on the courier's thread, when the courier fails; at once if it has. fn NULL: nobody is to be called any more. */
+/* Calls fn once, on the courier's thread, when the courier fails; at once if it has. fn NULL: nobody is to be called any more, and a call
+ * that had begun is over. */
 void courier_watch(struct courier *c, void (*fn)(void *context), void *context);
+/* Ends the world, for all ranks: for one that cannot do what the others wait for. May end the process. All parcels are the callers' again. */
+void courier_abort(struct courier *c);
 
 #endif

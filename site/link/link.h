@@ -32,6 +32,7 @@ struct link_message {
 struct link {
 	const struct link_calls *calls;
 	unsigned rank, ranks;
+	uint32_t world; /* the same at all ranks, and another in another world */
 };
 
 struct link_calls {
@@ -44,7 +45,7 @@ struct link_calls {
 	void (*listen)(struct link *l, void (*wake)(void *context), void *context);
 	/* Leaves the world; no message is under way. */
 	void (*close)(struct link *l);
-	/* Ends the world for all ranks; may end the process. */
+	/* Ends the world for all ranks; may end the process. Behind it nobody looks at this rank's messages. */
 	void (*abort)(struct link *l);
 };
 

@@ -70,12 +70,15 @@ post(struct link *l, struct link_message *m)
 
 	m->complete = false;
 	pthread_mutex_lock(&w->lock);
+	/* What others have posted may be gone. */
+	if (w->aborted) {
+		pthread_mutex_unlock(&w->lock);
+		return ERR_CLOSED;
+	}
 	struct end *to = m->sends ? other : own;
 	unsigned from = m->sends ? l->rank : m->peer;
 	struct link_message *match = take(m->sends ? &to->wanted[from] : &to->sent[from], m->tag);
-	if (w->aborted)
-		e = ERR_CLOSED;
-	else if (!match)
+	if (!match)
 		append(m->sends ? &to->sent[from] : &to->wanted[from], m);
 	else
 		e = m->sends ? deliver(m, match) : deliver(match, m);

@@ -102,6 +102,9 @@ measures_file_load(struct measures *m, const struct measures_want *want)
 	    file_read(path, FILE_MAX_BYTES, &text, &len, NULL) == ERR_OK && parse(m, text);
 
 	free(text);
+	/* Of a damaged file nothing stays that a measurement would add to. */
+	if (!good)
+		m->bytes_per_s = m->latency_s = 0;
 	return good;
 }
 

@@ -37,7 +37,9 @@ run(void *arg)
 	const struct courier_world world = {open_end, t};
 	struct courier *c = NULL;
 
-	if (!courier_new(&c, &world, NULL))
+	if (courier_new(&c, &world, NULL))
+		link_local_abort(t->world->links);
+	else
 		(void)!member_loop_run(c);
 	courier_free(c);
 	return NULL;

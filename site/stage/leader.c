@@ -123,7 +123,10 @@ feed_empty(struct leader *l, struct layout_place at)
 	const struct net_batch none = {.n = 1};
 	enum err e = feed_away(l, at, &none, 1);
 
-	return e || at.replica > 0 ? e : rank_work(l->rank, at.batch + 1);
+	if (e || at.replica > 0)
+		return e;
+	e = rank_feed(l->rank, at.batch, &none, 1);
+	return e ? e : rank_work(l->rank, at.batch + 1);
 }
 
 static enum err
@@ -142,6 +145,15 @@ feed(struct leader *l, struct layout_place at, const struct net_batch *batch, fl
 
 /* --- steps */
 
+/* A step that rank 0 cannot go on with would be waited for by all others. */
+static enum err
+give_up(struct leader *l, enum err e)
+{
+	if (e)
+		courier_abort(l->courier);
+	return e;
+}
+
 static enum err
 begin(void *self, const struct net_update *how, struct why *why)
 {
@@ -153,6 +165,15 @@ begin(void *self, const struct net_update *how, struct why *why)
 		e = world_order_all(l->world, ranks(l), &o);
 	return e ? err_set(why, e, "the other ranks are gone")
 		 : world_answers(l->world, ranks(l), rank_begin(l->rank, how, why), why);
+}
+
+static void
+add_result(struct net_result *sums, const struct net_result *one)
+{
+	sums->loss += one->loss;
+	sums->weight += one->weight;
+	sums->right += one->right;
+	sums->labels += one->labels;
 }
 
 static enum err
@@ -185,8 +206,23 @@ start(struct leader *l, const struct rank_step *step)
 	if (!e)
 		e = world_order_all(l->world, ranks(l), &o);
 	if (!e)
-		e = rank_step(l->rank, &l->now);
+		e = give_up(l, rank_step(l->rank, &l->now));
 	l->under_way = !e;
+	return e;
+}
+
+/* A step of one batch forms no gradient of the whole network: it is made as one device makes it. */
+static enum err
+step_alone(struct leader *l, const struct net_update *how, const struct net_batch *b,
+    struct net_result *sums)
+{
+	struct net_result got;
+	enum err e = window_forget(&l->window);
+
+	if (!e)
+		e = net_step(rank_net(l->rank), b, how, &got);
+	if (!e)
+		add_result(sums, &got);
 	return e;
 }
 
@@ -197,14 +233,16 @@ batch(void *self, const struct net_update *how, const struct stepper_piece *piec
 	struct leader *l = self;
 	const struct rank_step step = {
 	    .drawn = piece->step, .seed = l->task.seed, .pieces = piece->count};
-	enum err e = l->under_way ? ERR_OK : start(l, &step);
 
-	(void)how;
+	if (how->parts == 1)
+		return step_alone(l, how, &piece->batch, sums);
+	enum err e = l->under_way ? ERR_OK : start(l, &step);
 	if (e)
 		return e;
 	l->sums = sums;
 	l->fed++;
-	return feed(l, layout_place(&l->task.layout, piece->number), &piece->batch, piece->share);
+	return give_up(
+	    l, feed(l, layout_place(&l->task.layout, piece->number), &piece->batch, piece->share));
 }
 
 static enum err
@@ -302,14 +340,9 @@ finish(struct leader *l, struct net_result *sums)
 		e = hear_report(l, r, &failed);
 	l->under_way = false;
 	if (e || failed)
-		return e ? e : failed;
-	for (uint64_t i = 0; i < l->now.pieces; i++) {
-		const struct net_result *one = &l->results[i];
-		sums->loss += one->loss;
-		sums->weight += one->weight;
-		sums->right += one->right;
-		sums->labels += one->labels;
-	}
+		return e ? give_up(l, e) : failed;
+	for (uint64_t i = 0; i < l->now.pieces; i++)
+		add_result(sums, &l->results[i]);
 	return ERR_OK;
 }
 
@@ -317,12 +350,13 @@ static enum err
 step(void *self, const struct net_update *how)
 {
 	struct leader *l = self;
-	enum err e = rank_work(l->rank, UINT32_MAX);
 
-	(void)how;
+	if (how->parts == 1)
+		return ERR_OK;
+	enum err e = rank_work(l->rank, UINT32_MAX);
 	if (!e)
 		e = rank_move(l->rank);
-	return e ? e : finish(l, l->sums);
+	return e ? give_up(l, e) : finish(l, l->sums);
 }
 
 static enum err
@@ -338,9 +372,10 @@ evaluate(void *self, const struct net_batch *batch, uint64_t batches, struct net
 	enum err e = l->under_way ? ERR_OK : start(l, &step);
 
 	if (!e && batch)
-		return feed(l, rank_place(&l->task.layout, step.alone, l->fed++), batch, 1);
+		return give_up(
+		    l, feed(l, rank_place(&l->task.layout, step.alone, l->fed++), batch, 1));
 	if (!e)
-		e = rank_work(l->rank, UINT32_MAX);
+		e = give_up(l, rank_work(l->rank, UINT32_MAX));
 	return e ? e : finish(l, sums);
 }
 
@@ -376,6 +411,8 @@ describe(struct leader *l, struct why *why)
 	struct net_part whole = l->task.whole;
 	bool cut = layout_last(y) > 0;
 
+	if (whole.train && l->task.how.parts == 1 && layout_ranks(y) > 1)
+		return err_set(why, ERR_UNSUPPORTED, "a step of one batch is for one rank");
 	whole.planned = 1;
 	enum err e = net_new_part(&l->whole, &whole, why);
 	if (e)
@@ -488,7 +525,7 @@ feed_nothing(struct leader *l)
 		e = feed_empty(l, rank_place(y, l->now.alone, l->fed));
 	if (!e)
 		e = rank_work(l->rank, UINT32_MAX);
-	if (!e)
+	if (!give_up(l, e))
 		(void)finish(l, &sums);
 }
 

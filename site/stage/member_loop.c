@@ -289,6 +289,8 @@ member_loop_run(struct courier *c)
 		if (!e)
 			e = obey(&m);
 	} while (!e && m.order.kind != ORDER_END);
+	if (e)
+		courier_abort(c);
 	leave(&m);
 	return e;
 }

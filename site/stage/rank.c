@@ -77,8 +77,6 @@ own_update(const struct net_update *how, unsigned replicas)
 {
 	struct net_update own = *how;
 
-	if (own.parts == 1)
-		own.parts = 2;
 	if (replicas > 1 && own.groups < 2)
 		own.groups = 2;
 	return own;

@@ -201,7 +201,8 @@ stage_feed_input(
 
 	if (e)
 		return e;
-	memcpy(b->x, from->x, from->n * s->in * sizeof(float));
+	if (from->x)
+		memcpy(b->x, from->x, from->n * s->in * sizeof(float));
 	b->n = from->n;
 	b->share = share;
 	b->whole = from->whole;
@@ -214,9 +215,9 @@ stage_feed_answer(struct stage *s, uint32_t batch, const struct net_batch *from)
 	struct stage_answer *a = answer_at(s, batch);
 	size_t labels = from->n * s->label_bytes, all = from->n * s->answer_bytes;
 
-	if (labels > 0)
+	if (labels > 0 && from->x)
 		memcpy(a->data, from->labels, labels);
-	if (all > labels)
+	if (all > labels && from->x)
 		memcpy((char *)a->data + labels, from->targets, all - labels);
 }
 

@@ -80,7 +80,7 @@ struct stage_step {
 
 /* Posts the receives of the step's, or the evaluation's, first batches. */
 void stage_begin(struct stage *s, struct courier *c, const struct stage_step *step);
-/* Gives the first stage, or the last one, what it is fed by this process of a batch; copies. */
+/* Gives the first stage, or the last one, what it is fed by this process of a batch; copies. Without x it is not to be computed. */
 ERR_MUST_USE enum err stage_feed_input(
     struct stage *s, struct courier *c, uint32_t batch, const struct net_batch *from, float share);
 void stage_feed_answer(struct stage *s, uint32_t batch, const struct net_batch *from);

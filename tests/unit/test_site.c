@@ -14,6 +14,7 @@
 #include "cuts.h"
 #include "glyphs.h"
 #include "job.h"
+#include "link_local.h"
 #include "local_world.h"
 #include "pieces.h"
 #include "planned.h"
@@ -135,8 +136,8 @@ alone(const struct job_spec *job, const struct dataset *d, const struct dataset 
 	return o;
 }
 
-static struct outcome
-together(struct world *world, const struct document *doc, const struct job_spec *job,
+static struct leader *
+lead(struct world *world, const struct document *doc, const struct job_spec *job,
     const struct dataset *d, const struct dataset *v, const unsigned shape[3])
 {
 	const struct train_config config = config_of(job);
@@ -151,7 +152,16 @@ together(struct world *world, const struct document *doc, const struct job_spec 
 	task.layout = layout_of(job, doc, shape[0], shape[1], shape[2], &pieces);
 	if (leader_new(&l, world, &task, &why))
 		fail_msg("%s", why.text);
+	return l;
+}
+
+static struct outcome
+together(struct world *world, const struct document *doc, const struct job_spec *job,
+    const struct dataset *d, const struct dataset *v, const unsigned shape[3])
+{
+	struct leader *l = lead(world, doc, job, d, v, shape);
 	struct outcome o = work(leader_stepper(l), job, d, v);
+
 	leader_free(l);
 	return o;
 }
@@ -194,6 +204,16 @@ same(const struct outcome *a, const struct outcome *b)
 	"\"tanh\"}, {\"type\": \"linear\", \"out\": 49, \"weights\": \"a\"}, {\"type\": " \
 	"\"linear\", \"out\": 10}], " \
 	"\"loss\": \"cross_entropy\""
+/* Two groups of layers that share a weight, and low-rank products beside weights that stand. */
+#define ADAPTED \
+	"\"layers\": [{\"type\": \"avgpool2d\", \"kernel\": 4}, {\"type\": \"flatten\"}, " \
+	"{\"type\": \"linear\", \"out\": 49, \"name\": \"a\"}, {\"type\": \"linear\", \"out\": " \
+	"49, " \
+	"\"name\": \"b\"}, {\"type\": \"tanh\"}, {\"type\": \"linear\", \"out\": 49, " \
+	"\"lora\": {\"rank\": 2}}, {\"type\": \"tanh\"}, {\"type\": \"linear\", \"out\": " \
+	"49, \"weights\": \"b\"}, {\"type\": \"linear\", \"out\": 49, \"weights\": \"a\"}, " \
+	"{\"type\": \"linear\", \"out\": 49, \"weights\": \"b\"}, {\"type\": \"linear\", " \
+	"\"out\": 10}], \"loss\": \"cross_entropy\""
 #define CODER \
 	"\"layers\": [{\"type\": \"flatten\"}, {\"type\": \"linear\", \"out\": 20}, {\"type\": " \
 	"\"relu\"}, {\"type\": " \
@@ -238,6 +258,22 @@ static const struct document documents[] = {
 	.rest = ", \"parallel\": {\"micro_batch\": 2, \"groups\": 3}, \"evaluate\": {\"by\": "
 		"\"devices\", "
 		"\"figures\": [\"confusion\", \"top2\"]}"},
+    /* What is shared stands still, or something between. */
+    {.model = TIED,
+	.local = "\"batch\": 12, \"epochs\": 1, \"clip_norm\": 0.1, " ADAM,
+	.rest = ", \"parallel\": {\"micro_batch\": 2, \"groups\": 3}, \"tensors\": "
+		"{\"a.weight\": \"frozen\", \"*\": \"train\"}",
+	.lead = 3,
+	.trail = 2},
+    {.model = CNN,
+	.local = "\"batch\": 12, \"epochs\": 1, \"clip_norm\": 0.1, " SGD,
+	.rest = ", \"parallel\": {\"micro_batch\": 2, \"groups\": 6}, \"tensors\": "
+		"{\"c1.*\": \"frozen\", \"c2.bias\": \"frozen\", \"*\": \"train\"}"},
+    {.model = ADAPTED,
+	.local = "\"batch\": 12, \"epochs\": 1, \"prox\": 0.1, \"clip_norm\": 0.1, " ADAM,
+	.rest = ", \"parallel\": {\"micro_batch\": 2, \"groups\": 3}",
+	.lead = 4,
+	.trail = 4},
 };
 #define DOCUMENTS (sizeof(documents) / sizeof(documents[0]))
 
@@ -286,11 +322,145 @@ shapes(void **state)
 	dataset_deinit(&v);
 }
 
+/* Wanted when so many batches were done. */
+static bool
+is_enough(void *context, uint64_t done, uint64_t all)
+{
+	(void)all;
+	return done >= *(const uint64_t *)context;
+}
+
+/* An evaluation that is broken off: nobody waits for the rest, and the world takes another task. */
+static void
+broken_off(void **state)
+{
+	static const unsigned all[][3] = {{1, 2, 0}, {3, 1, 0}, {2, 1, 1}, {2, 2, 0}};
+	struct job_spec job = job_of(&documents[7]);
+	struct dataset d, v;
+
+	(void)state;
+	assert_int_equal(glyphs_make(&d, 1, 2, 53, 0), ERR_OK);
+	assert_int_equal(glyphs_make(&v, 1, 3, 150, 0), ERR_OK);
+	struct outcome want = alone(&job, &d, &v);
+	for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
+		struct local_world *w;
+		if (local_world_new(&w, all[k][0] * all[k][1], &why))
+			fail_msg("%s", why.text);
+		struct world *world = local_world_leader(w);
+		for (uint64_t after = 0; after < 9; after += 4) {
+			struct train_config config = config_of(&job);
+			struct leader *l = lead(world, &documents[7], &job, &d, &v, all[k]);
+			struct train_score score;
+			config.stop = is_enough;
+			config.context = &after;
+			assert_int_equal(
+			    train_evaluate_while(leader_stepper(l), &v, &config, &score, &why),
+			    ERR_CLOSED);
+			leader_free(l);
+		}
+		struct outcome o = together(world, &documents[7], &job, &d, &v, all[k]);
+		same(&want, &o);
+		free(o.w);
+		local_world_free(w);
+	}
+	free(want.w);
+	job_deinit(&job);
+	dataset_deinit(&d);
+	dataset_deinit(&v);
+}
+
+/* So few examples that a step, which the job divides, is one piece: for one rank. */
+static void
+few(void **state)
+{
+	static const struct document all[] = {
+	    {.model = CNN,
+		.local = "\"batch\": 12, \"epochs\": 5, \"optimizer\": {\"name\": \"sgd\", "
+			 "\"rate\": 0.05, \"weight_decay\": 0.01}",
+		.rest = ", \"parallel\": {\"micro_batch\": 4, \"groups\": 3}"},
+	    {.model = CNN,
+		.local = "\"batch\": 12, \"epochs\": 5, " SGD,
+		.rest = ", \"parallel\": {\"micro_batch\": 4}"},
+	    {.model = TIED,
+		.local = "\"batch\": 12, \"epochs\": 5, " SGD,
+		.rest = ", \"parallel\": {\"micro_batch\": 4}"},
+	    {.model = TIED,
+		.local = "\"batch\": 12, \"epochs\": 5, \"clip_norm\": 0.1, " ADAM,
+		.rest = ", \"parallel\": {\"micro_batch\": 4}"},
+	    {.model = NORM,
+		.local = "\"batch\": 12, \"epochs\": 5, " ADAM,
+		.rest = ", \"parallel\": {\"micro_batch\": 4}"},
+	};
+	const unsigned one[3] = {1, 1, 0};
+	struct local_world *w;
+	struct dataset d, v;
+
+	(void)state;
+	assert_int_equal(glyphs_make(&d, 1, 2, 3, 0), ERR_OK);
+	assert_int_equal(glyphs_make(&v, 1, 3, 10, 0), ERR_OK);
+	if (local_world_new(&w, 1, &why))
+		fail_msg("%s", why.text);
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		struct job_spec job = job_of(&all[i]);
+		struct outcome want = alone(&job, &d, &v);
+		struct outcome o = together(local_world_leader(w), &all[i], &job, &d, &v, one);
+		print_message("few: %zu\n", i);
+		same(&want, &o);
+		free(want.w);
+		free(o.w);
+		job_deinit(&job);
+	}
+	local_world_free(w);
+	dataset_deinit(&d);
+	dataset_deinit(&v);
+}
+
+static enum err
+open_end(struct link **out, void *context, struct why *reason)
+{
+	(void)reason;
+	*out = context;
+	return ERR_OK;
+}
+
+/* A rank that gives up frees its parcels; the others hear of it, whatever they go on to post. */
+static void
+given_up(void **state)
+{
+	struct link_local *links;
+	struct courier *c[2];
+	struct parcel *p = calloc(1, sizeof(*p)), waits = {.peer = 1};
+	char data[4] = "";
+
+	(void)state;
+	assert_int_equal(link_local_new(&links, 2), ERR_OK);
+	for (unsigned r = 0; r < 2; r++) {
+		const struct courier_world w = {open_end, link_local_end(links, r)};
+		assert_int_equal(courier_new(&c[r], &w, &why), ERR_OK);
+	}
+	struct world world = {.courier = c[0]};
+	courier_post(c[1], p);
+	courier_abort(c[1]);
+	assert_int_equal(courier_wait(c[1], p), ERR_CLOSED);
+	free(p);
+	courier_post(c[0], &waits);
+	assert_int_equal(courier_wait(c[0], &waits), ERR_CLOSED);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(
+		    world_send_all(&world, 2, PARCEL_TEXT, data, sizeof(data)), ERR_CLOSED);
+	courier_free(c[0]);
+	courier_free(c[1]);
+	link_local_free(links);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(shapes),
+	    cmocka_unit_test(few),
+	    cmocka_unit_test(broken_off),
+	    cmocka_unit_test(given_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
