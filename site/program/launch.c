@@ -51,6 +51,7 @@ become(const struct launch *l, const char *word, int in)
 	words[n++] = word;
 	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
 		setenv(settings[i][0], settings[i][1], 0);
+	signal(SIGPIPE, SIG_DFL);
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (dup2(in, 0) < 0)
 		_exit(127);

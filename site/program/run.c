@@ -27,6 +27,8 @@ catch_signals(void)
 
 	sigaction(SIGTERM, &act, NULL);
 	sigaction(SIGINT, &act, NULL);
+	/* Who is gone is seen by what a write returns. */
+	signal(SIGPIPE, SIG_IGN);
 }
 
 static enum err

@@ -3,10 +3,10 @@
 uint32_t
 layout_batches(const struct layout *l, unsigned replica, uint32_t pieces)
 {
-	uint32_t turn = l->run * l->replicas, rest = pieces % turn, before = replica * l->run;
-	uint32_t own = rest > before ? rest - before : 0;
+	uint64_t turn = (uint64_t)l->run * l->replicas, rest = pieces % turn;
+	uint64_t before = (uint64_t)replica * l->run, own = rest > before ? rest - before : 0;
 
-	return pieces / turn * l->run + (own < l->run ? own : l->run);
+	return (uint32_t)(pieces / turn * l->run + (own < l->run ? own : l->run));
 }
 
 uint32_t
