@@ -19,7 +19,7 @@ from typing import Any, Dict, List, Optional, Tuple
 from fleet import RIVULET
 
 BUILD = os.path.dirname(RIVULET)
-TOOL = os.path.join(BUILD, "tests", "tools", "site_cases")
+TOOL = os.path.abspath(os.path.join(BUILD, "tests", "tools", "site_cases"))
 USERS = ("rivulet-check", "nobody")  # the first is made by .ci/run
 LIMIT_S = 60
 
@@ -127,11 +127,11 @@ def rank_of(pid: str) -> Optional[Tuple[int, float]]:
     return int(rank.group(1)), sum(int(kib) for kib in own.values()) / 1024
 
 
-def watch(words: List[str], environment: Dict[str, str]) -> Tuple[Dict[int, float], str]:
+def watch(words: List[str], environment: Dict[str, str], place: str) -> Tuple[Dict[int, float], str]:
     """Runs a world to its end: each rank's peak, looked at every 20 ms, and what was said."""
     peaks: Dict[int, float] = {}
     with tempfile.TemporaryFile("w+") as said:
-        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=said, stderr=said, env=environment) as process:
+        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=said, stderr=said, env=environment, cwd=place) as process:
             while process.poll() is None:
                 for pid in filter(str.isdigit, os.listdir("/proc")):
                     found = rank_of(pid)
@@ -191,7 +191,7 @@ class Site(unittest.TestCase):
         tool = TOOL if place == self.place else os.path.join(place, "site_cases")
         words = [*prefix, tool, back, str(pipeline), str(replicas), str(int(ring)), out]
         done = subprocess.run(words + [os.path.join(place, "tasks", n) for n in names], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, timeout=LIMIT_S, check=False)
+                              stderr=subprocess.STDOUT, text=True, timeout=LIMIT_S, check=False, cwd=place)
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertTrue(names)
         for name in names:
@@ -238,7 +238,7 @@ class Site(unittest.TestCase):
         os.remove(report)
         words = [*self.ordinary(place), program, "-n", "5", "--bind-to", "none", "prlimit", limit, site, "rank", "--ranks=5", "--threads=1",
                  "--pipeline-parallel=4", task]
-        peaks, said = watch(words, dict(os.environ, OPENBLAS_NUM_THREADS="1"))
+        peaks, said = watch(words, dict(os.environ, OPENBLAS_NUM_THREADS="1"), place)
         planned = [float(found) for found in re.findall(r"^ +[0-3]  [0-3] +[0-9]+-[0-9]+ +([0-9.]+)", said, re.MULTILINE)]
         with open(report, encoding="utf-8") as f:
             self.assertEqual(json.load(f).get("steps"), 2, said)
