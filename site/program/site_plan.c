@@ -34,9 +34,9 @@ plan_job(const struct site *s, const struct job_spec *job, struct why *why)
 {
 	static const uint8_t device[32];
 	const struct local_spec *local = &job->recipe.local;
-	uint64_t step = training_step(local, UINT32_MAX);
+	uint64_t some = local->batch > 0 ? training_step(local, UINT32_MAX) * STEPS : 1024;
 	const struct dataset none = {.count = 0};
-	const struct dataset train = {.count = local->batch > 0 ? (size_t)step * STEPS : 1024,
+	const struct dataset train = {.count = some < UINT32_MAX ? (size_t)some : UINT32_MAX,
 	    .classes = job->recipe.data.class_count};
 	const struct training_in in = {.recipe = &job->recipe,
 	    .kind = TASK_TRAIN,

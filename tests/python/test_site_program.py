@@ -119,6 +119,16 @@ class Program(unittest.TestCase):
         report, _ = self.same(self.lay(wild))
         self.assertRegex(report["abort"]["text"], "^the loss is not finite at step [2-9]$")
 
+    def test_long_steps(self) -> None:
+        """Steps of which not even 64 are a data set."""
+        path = os.path.join(self.place, "job.json")
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(job([linear(2), {"type": "relu"}, linear(10)], {"batch": 1024, "accumulate": 65536}, {"shape": [2]}, {}), f)
+        plan = subprocess.run([SITE, "plan", "--ranks", "2", path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT_S, check=False,
+                              env=dict(os.environ, XDG_CACHE_HOME=self.place))
+        self.assertEqual(plan.returncode, 0, plan.stdout)
+        self.assertIn("a step of 65536 pieces of 1024 examples", plan.stdout)
+
     def test_refusals(self) -> None:
         """What ranks cannot do, or not so, is said with the key's name: by the task and by the plan."""
         noisy = [{"type": "flatten"}, linear(8), {"type": "dropout", "rate": 0.2}, linear(10)]
