@@ -380,6 +380,12 @@ courier_ranks(const struct courier *c)
 	return c->link->ranks;
 }
 
+bool
+courier_threads(const struct courier *c)
+{
+	return c->link->threads;
+}
+
 void
 courier_post(struct courier *c, struct parcel *p)
 {

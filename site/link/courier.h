@@ -69,6 +69,8 @@ ERR_MUST_USE enum err courier_new(
 void courier_free(struct courier *c);
 unsigned courier_rank(const struct courier *c);
 unsigned courier_ranks(const struct courier *c);
+/* Are the ranks threads of one process? */
+bool courier_threads(const struct courier *c);
 
 /* Never blocks. A parcel that is posted must be done before it is posted again. */
 void courier_post(struct courier *c, struct parcel *p);

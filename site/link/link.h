@@ -32,6 +32,7 @@ struct link_message {
 struct link {
 	const struct link_calls *calls;
 	unsigned rank, ranks;
+	bool threads; /* of one process are its ranks */
 	uint32_t world; /* the same at all ranks, and another in another world */
 };
 

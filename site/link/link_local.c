@@ -151,8 +151,9 @@ link_local_new(struct link_local **out, unsigned ranks)
 	}
 	pthread_mutex_init(&w->lock, NULL);
 	for (unsigned r = 0; r < ranks; r++)
-		w->ends[r] =
-		    (struct end){.link = {.calls = &calls, .rank = r, .ranks = ranks}, .local = w};
+		w->ends[r] = (struct end){
+		    .link = {.calls = &calls, .rank = r, .ranks = ranks, .threads = true},
+		    .local = w};
 	*out = w;
 	return ERR_OK;
 }

@@ -151,7 +151,8 @@ link_mpi_open(struct link **out, void *context, struct why *why)
 	MPI_Comm_set_errhandler(w.comm, MPI_ERRORS_RETURN);
 	MPI_Comm_rank(w.comm, &rank);
 	MPI_Comm_size(w.comm, &ranks);
-	w.link = (struct link){&calls, (unsigned)rank, (unsigned)ranks, world_of()};
+	w.link = (struct link){
+	    .calls = &calls, .rank = (unsigned)rank, .ranks = (unsigned)ranks, .world = world_of()};
 	enum err e = check(&w, why);
 	if (e)
 		MPI_Finalize();

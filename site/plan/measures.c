@@ -118,7 +118,8 @@ take_own(struct taking *t, struct why *why)
 	for (uint32_t a = 0; !e && !t->known && a < own; a++)
 		e = take_atom(t, a, why);
 	t->out->factor[0] = 1;
-	t->out->memory[0] = timing_memory(courier_ranks(t->world->courier));
+	t->out->memory[0] =
+	    timing_memory(courier_ranks(t->world->courier), courier_threads(t->world->courier));
 	return e;
 }
 

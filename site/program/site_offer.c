@@ -42,7 +42,7 @@ site_offer_print(const struct site *site)
 	struct buf text;
 
 	buf_init(&text, 1u << 16);
-	json_add_u64(offer, "memory_bytes", timing_memory(site->ranks) * site->ranks);
+	json_add_u64(offer, "memory_bytes", timing_memory(site->ranks, true) * site->ranks);
 	json_add(offer, "kinds", names(kinds, true));
 	json_add(offer, "layers", names(net_spec_type_names(), true));
 	json_add(offer, "features", names(recipe_feature_names(), false));

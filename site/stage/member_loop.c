@@ -155,7 +155,7 @@ measure(struct member *m)
 		failed = timing_take(&t, passes, &why);
 	const struct order_measured measured = {.seconds = passes[0].forward_s + passes[0].back_s +
 		passes[1].forward_s + passes[1].back_s,
-	    .memory = timing_memory(courier_ranks(m->courier))};
+	    .memory = timing_memory(courier_ranks(m->courier), courier_threads(m->courier))};
 	e = answer(m, failed, &why);
 	return e ? e : reply(m, PARCEL_REPORT, 1, &measured, sizeof(measured));
 }

@@ -41,7 +41,7 @@ struct order_measured {
 };
 
 /* Most elements of an ORDER_READ or ORDER_WRITE. */
-#define ORDER_ELEMENTS (LINK_BODY_MAX / sizeof(float))
+#define ORDER_ELEMENTS ((size_t)1 << 20)
 
 /* Most bytes of a parcel of ORDER_PING. */
 #define ORDER_PING_MAX ((size_t)4 << 20)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "orders.h"
 #include "scoring.h"
 #include "team.h"
 
@@ -109,7 +110,7 @@ leader_bytes(uint64_t *out, const struct rank_parts *p, struct why *why)
 	enum err e = net_new_part(&whole, &all, why);
 	if (e)
 		return e;
-	*out += feed_bytes(p, whole) + LINK_BODY_MAX;
+	*out += feed_bytes(p, whole) + ORDER_ELEMENTS * sizeof(float);
 	net_free(whole);
 	return ERR_OK;
 }

@@ -171,14 +171,16 @@ status_of(const char *key)
 }
 
 uint64_t
-timing_memory(unsigned ranks)
+timing_memory(unsigned ranks, bool threads)
 {
 	uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 	uint64_t limit = ram_limit();
-	/* A limit of this process counts what is reserved, stacks included. */
-	bool own = limit > 0 && limit < machine / ranks;
-	uint64_t most = own ? limit : machine / ranks,
-		 used = own ? status_of("VmData:") : status_of("RssAnon:");
+	uint64_t all = limit > 0 && limit < machine ? limit : machine;
+	/* What limits this process counts what is reserved, stacks included. Processes have a limit each, and the machine together. */
+	uint64_t used = all < machine ? status_of("VmData:") : status_of("RssAnon:");
+	uint64_t left = all > used ? all - used : 0, each = machine / ranks;
 
-	return most > used ? most - used : 1;
+	if (threads || all == machine)
+		left /= ranks;
+	return left == 0 ? 1 : left < each ? left : each;
 }

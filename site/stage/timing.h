@@ -17,7 +17,7 @@ struct timing_passes {
 ERR_MUST_USE enum err timing_take(
     const struct timing *t, struct timing_passes out[NET_RANGES], struct why *why);
 
-/* Bytes that one of the processes or threads of this machine, of which there are `ranks`, may take; 0: not known. */
-uint64_t timing_memory(unsigned ranks);
+/* Bytes that one of `ranks` processes of this machine, or threads of this process, may take. */
+uint64_t timing_memory(unsigned ranks, bool threads);
 
 #endif
