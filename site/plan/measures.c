@@ -137,8 +137,9 @@ answer_of(struct taking *t, unsigned rank, struct why *why)
 	if (e)
 		return err_set(why, e, "rank %u is gone", rank);
 	if (a.failed)
-		return err_set(
-		    why, ERR_STATE, "rank %u: %.*s", rank, (int)sizeof(a.text) - 16, a.text);
+		return err_set(why,
+		    a.failed > 0 && a.failed < ERR_COUNT ? (enum err)a.failed : ERR_CORRUPT,
+		    "rank %u: %.*s", rank, (int)sizeof(a.text) - 16, a.text);
 	if (!t->known)
 		t->out->factor[rank] =
 		    m.seconds > 0 && t->heaviest_s > 0 ? m.seconds / t->heaviest_s : 1;

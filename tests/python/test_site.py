@@ -111,8 +111,8 @@ def mpirun() -> Optional[str]:
     return shutil.which("mpirun") if os.path.exists(os.path.join(BUILD, "rivulet-site")) else None
 
 
-def rank_of(pid: str, place: str) -> Optional[Tuple[int, float]]:
-    """A process's rank, and MiB of memory that are its own."""
+def rank_of(pid: str, task: str) -> Optional[Tuple[int, float]]:
+    """A process's rank in the task's world, and MiB of memory that are its own."""
     try:
         with open(f"/proc/{pid}/environ", encoding="utf-8", errors="replace") as f:
             rank = re.search(r"(?:OMPI_COMM_WORLD_RANK|PMIX_RANK)=(\d+)", f.read())
@@ -122,7 +122,7 @@ def rank_of(pid: str, place: str) -> Optional[Tuple[int, float]]:
             own = dict(re.findall(r"(RssAnon|RssShmem):\s+(\d+)", f.read()))
     except OSError:
         return None
-    if not rank or not words[0].startswith(place) or not own:
+    if not rank or not words[0].endswith("rivulet-site") or task not in words or not own:
         return None
     return int(rank.group(1)), sum(int(kib) for kib in own.values()) / 1024
 
@@ -134,7 +134,7 @@ def watch(words: List[str], environment: Dict[str, str], place: str) -> Tuple[Di
         with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=said, stderr=said, env=environment, cwd=place) as process:
             while process.poll() is None:
                 for pid in filter(str.isdigit, os.listdir("/proc")):
-                    found = rank_of(pid, place)
+                    found = rank_of(pid, words[-1])
                     if found:
                         peaks[found[0]] = max(peaks.get(found[0], 0), found[1])
                 time.sleep(0.02)
