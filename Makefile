@@ -213,7 +213,7 @@ SUITES  ?= bookworm trixie
 FOREIGN ?= bookworm:arm64 trixie:arm64 bookworm:armhf
 packages:
 	$(Q)tests/deps mmdebstrap dpkg-dev
-	$(Q)PROFILES="$(PROFILES) $(if $(filter command,$(origin CRYPTO)),$(filter pkg.rivulet.mbedtls,pkg.rivulet.$(CRYPTO)))" debian/build-packages dist $(SUITES)
+	$(Q)PROFILES="$(strip $(PROFILES) $(if $(filter command,$(origin CRYPTO)),$(filter pkg.rivulet.mbedtls,pkg.rivulet.$(CRYPTO))))" debian/build-packages dist $(SUITES)
 packages-cross:
 	$(Q)tests/deps mmdebstrap dpkg-dev
 	$(Q)debian/build-packages dist $(FOREIGN)
