@@ -213,7 +213,7 @@ SUITES  ?= bookworm trixie
 FOREIGN ?= bookworm:arm64 trixie:arm64 bookworm:armhf
 packages:
 	$(Q)tests/deps mmdebstrap dpkg-dev
-	$(Q)PROFILES="$(PROFILES) $(if $(filter command,$(origin CRYPTO)),$(filter pkg.rivulet.mbedtls,pkg.rivulet.$(CRYPTO)))" debian/build-packages dist $(SUITES)
+	$(Q)PROFILES="$(strip $(PROFILES) $(if $(filter command,$(origin CRYPTO)),$(filter pkg.rivulet.mbedtls,pkg.rivulet.$(CRYPTO))))" debian/build-packages dist $(SUITES)
 packages-cross:
 	$(Q)tests/deps mmdebstrap dpkg-dev
 	$(Q)debian/build-packages dist $(FOREIGN)
@@ -310,7 +310,7 @@ deps-dev: deps
 
 # In the places they have here, so that the links among them lead somewhere.
 DOCUMENTS := README.md LICENSE CHANGELOG.md CONTRIBUTING.md $(wildcard docs/*.md docs/*.svg examples/*) wire/FORMAT.md model/ARITHMETIC.md systemd/README.md client/README.md lab/README.md command/README.md daemon/README.md \
-             client/device/rivulet.h
+             site/README.md site/plan/README.md site/schedule/README.md client/device/rivulet.h
 DOCDIR     := $(PREFIX)/share/doc/rivulet
 LIBDIR     ?= $(PREFIX)/lib
 # systemd, sysusers and tmpfiles read these below /usr and /usr/local alone.

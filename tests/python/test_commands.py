@@ -1,4 +1,4 @@
-"""Every command of rivulet and rivuletd that a page names, in a block or within a sentence, is one that the programs' --help knows, with each of
+"""Every command of rivulet, rivuletd and rivulet-site that a page names, in a block or within a sentence, is one that the programs' --help knows, with each of
 its options. `job pause` without the program's name counts as well; and so do the commands in the programs' messages."""
 import glob
 import os
@@ -81,7 +81,7 @@ def mentions(snippet: str, inline: bool, programs: Dict[str, Command]) -> Iterat
     short = re.match(r"([a-z]+) (-|[a-z]+( |$))", snippet) if inline else None
     for name, program in programs.items():
         command = program.below.get(short.group(1)) if short else None
-        if short and command and (command.below or short.group(2) == "-"):
+        if short and command and name != "rivulet-site" and (command.below or short.group(2) == "-"):
             yield name, words
 
 
@@ -126,6 +126,9 @@ class Pages(unittest.TestCase):
         if not (os.access(RIVULETD, os.X_OK) and os.access(RIVULET, os.X_OK)):
             raise unittest.SkipTest("needs %s and %s" % (RIVULETD, RIVULET))
         cls.programs = {"rivulet": read_help(RIVULET, []), "rivuletd": read_help(RIVULETD, [])}
+        site = os.path.join(os.path.dirname(RIVULET), "rivulet-site")
+        if os.access(site, os.X_OK):  # of a build with MPI
+            cls.programs["rivulet-site"] = read_help(site, [])
 
     def test_every_command_is_one_that_the_programs_know(self) -> None:
         programs = self.programs
