@@ -247,6 +247,29 @@ class Site(unittest.TestCase):
             # The fifth rank has nothing to do.
             self.assertTrue(0.85 <= peaks[rank] / (mib + peaks[4]) <= 1.15, f"rank {rank}: {peaks} MiB, planned\n{said}")
 
+    def test_time(self) -> None:
+        """With a sleep in place of computing, which builds with faults know: a run takes as long as planned, also on ranks of unequal speed."""
+        site = os.path.join(os.path.dirname(BUILD), "faults", "rivulet-site")
+        if not os.path.exists(site):
+            self.skipTest("no build with faults is here")
+        task = os.path.join(self.place, "slow")
+        environment = dict(os.environ, RIVULET_SITE_PRETEND="0.001 2 2 4", XDG_CACHE_HOME=os.path.join(self.place, "cache"))
+        words = ["--ranks=3", "--pipeline-parallel=3", "--threads=1"]
+        job = os.path.join(self.place, "plain.json")
+        plan = subprocess.run([site, "plan", *words, job], env=environment, stdout=subprocess.PIPE, text=True, timeout=LIMIT_S, check=True).stdout
+        planned = re.search(r"a step of (\d+) pieces .*: ([0-9.]+) ms", plan)
+        assert planned, plan
+        best = 1e9
+        for n in range(3):
+            shutil.copytree(os.path.join(self.place, "tasks", "plain"), task + str(n))
+            began = time.monotonic()
+            subprocess.run([site, "run", *words, task + str(n)], env=environment, stderr=subprocess.DEVNULL, timeout=LIMIT_S, check=True)
+            best = min(best, time.monotonic() - began)
+        with open(os.path.join(task + "0", "report.json"), encoding="utf-8") as f:
+            steps = json.load(f)["steps"]
+        # The last step of an epoch has fewer pieces.
+        self.assertTrue(0.7 <= best / (steps * float(planned.group(2)) / 1000) <= 1.15, f"{best} s for {steps} steps\n{plan}")
+
     def large(self, place: str, task: str) -> None:
         """A task with 50 million parameters and Adam, as an agent lays it out."""
         layers = [{"type": "flatten"}] + [linear(2048) for _ in range(13)] + [linear(10)]
