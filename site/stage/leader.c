@@ -23,8 +23,6 @@ struct leader {
 	struct net *whole; /* figures only */
 	struct rank *rank;
 	struct window window;
-	uint64_t stage_first[LINK_RANKS_MAX +
-	    2]; /* of each stage: the first of its elements in the whole network */
 	size_t x_bytes, answer_bytes; /* of an example; answers: of a net that is cut */
 	size_t label_bytes;
 	bool meets_input; /* the loss compares with the input */
