@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +11,72 @@
 
 #include "json.h"
 #include "lines.h"
+#include "net_spec.h"
 #include "num.h"
+#include "recipe.h"
 #include "result.h"
 
 #define LINE_MAX_BYTES (64u << 10)
 #define TASK_ID_MAX 34 /* an id with its zero, and one byte to see that a text is longer */
+
+static volatile sig_atomic_t ending;
+
+static void
+on_signal(int sig)
+{
+	(void)sig;
+	ending = 1;
+}
+
+void
+serve_catch_signals(void)
+{
+	struct sigaction act = {.sa_handler = on_signal};
+
+	sigaction(SIGTERM, &act, NULL);
+	sigaction(SIGINT, &act, NULL);
+}
+
+bool
+serve_is_ending(void)
+{
+	return ending != 0;
+}
+
+/* --- what it can do */
+
+static bool
+is_among(const char *word, const char *const *list)
+{
+	for (; *list; list++)
+		if (strcmp(word, *list) == 0)
+			return true;
+	return false;
+}
+
+static struct json *
+names(const char *const *list, const char *const *lacking)
+{
+	struct json *out = json_array();
+
+	for (; *list; list++)
+		if (!is_among(*list, lacking))
+			json_push(out, json_new_string(*list));
+	return out;
+}
+
+/* What is the device's own need not be there; it does no harm. */
+struct json *
+serve_offer(const char *const *lacking)
+{
+	static const char *const kinds[] = {"train", "evaluate", NULL}, *const none[] = {NULL};
+	struct json *offer = json_object();
+
+	json_add(offer, "kinds", names(kinds, none));
+	json_add(offer, "layers", names(net_spec_type_names(), none));
+	json_add(offer, "features", names(recipe_feature_names(), lacking));
+	return offer;
+}
 
 /* --- a task */
 
@@ -54,15 +116,14 @@ do_task(const struct serve *s, const char *path, const struct serve_wish *wish, 
 static bool
 is_ending(void *context)
 {
-	const struct serve *s = context;
-
-	return *s->ending != 0;
+	(void)context;
+	return serve_is_ending();
 }
 
 enum err
 serve_task(const struct serve *s, const char *directory, struct why *why)
 {
-	const struct serve_wish wish = {is_ending, (void *)(uintptr_t)s};
+	const struct serve_wish wish = {is_ending, NULL};
 
 	return do_task(s, directory, &wish, why);
 }
@@ -121,7 +182,7 @@ is_finishing(void *context)
 	struct talk *t = context;
 
 	t->closed |= listen_to(t, false) != ERR_OK;
-	return t->finish || t->closed || *t->serve->ending;
+	return t->finish || t->closed || serve_is_ending();
 }
 
 static enum err
@@ -172,7 +233,7 @@ stay(const struct serve *s, int in, int out, struct why *why)
 	lines_init(&t.lines, LINE_MAX_BYTES);
 	if (say(&t, "ready", NULL))
 		e = err_set(why, ERR_CLOSED, "the agent is gone");
-	while (!e && !*s->ending && (t.next || !t.closed)) {
+	while (!e && !serve_is_ending() && (t.next || !t.closed)) {
 		if (t.next)
 			e = take_next(&t, why);
 		else if ((e = listen_to(&t, true)))

@@ -1,7 +1,5 @@
 #ifndef SERVE_H
 #define SERVE_H
-#include <signal.h>
-
 #include "builtin.h"
 
 /*
@@ -24,8 +22,16 @@ struct serve {
 	void *context;
 	/* Shows a reason to a person. */
 	void (*say)(const char *reason);
-	const volatile sig_atomic_t *ending; /* not 0: save what there is, and leave */
 };
+
+/* SIGTERM and SIGINT: save what there is, and leave. Called once, before the tasks. */
+void serve_catch_signals(void);
+bool serve_is_ending(void);
+
+/* What such a program can do, as an agent asks with --offer: kinds, layers, and features but those of `lacking`, which NULL ends. The
+ * caller frees it. */
+struct json;
+struct json *serve_offer(const char *const *lacking);
 
 /* Leaves a result or a reason in the directory; an error only if neither can be written. Blocks. */
 ERR_MUST_USE enum err serve_task(const struct serve *s, const char *directory, struct why *why);

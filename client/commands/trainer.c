@@ -1,55 +1,17 @@
 #include "cmd.h"
 
-#include <signal.h>
-
 #include "json.h"
-#include "net_spec.h"
 #include "option.h"
 #include "options.h"
 #include "print.h"
-#include "recipe.h"
 #include "serve.h"
 
-static volatile sig_atomic_t ending; /* SIGTERM, SIGINT: save what there is, and leave */
-
-static void
-on_signal(int sig)
-{
-	(void)sig;
-	ending = 1;
-}
-
-static void
-catch_signals(void)
-{
-	struct sigaction act = {.sa_handler = on_signal};
-
-	sigaction(SIGTERM, &act, NULL);
-	sigaction(SIGINT, &act, NULL);
-}
-
-/* --- `--offer` */
-
-static struct json *
-names(const char *const *list)
-{
-	struct json *out = json_array();
-
-	for (; *list; list++)
-		json_push(out, json_new_string(*list));
-	return out;
-}
-
-/* What is the device's own need not be there; it does no harm. */
 static int
 print_offer(void)
 {
-	static const char *const kinds[] = {"train", "evaluate", NULL};
-	struct json *offer = json_object();
+	static const char *const lacking[] = {NULL};
+	struct json *offer = serve_offer(lacking);
 
-	json_add(offer, "kinds", names(kinds));
-	json_add(offer, "layers", names(net_spec_type_names()));
-	json_add(offer, "features", names(recipe_feature_names()));
 	cmd_print_json_line(offer);
 	json_free(offer);
 	return CMD_OK;
@@ -91,8 +53,8 @@ cmd_trainer_main(int argc, char **argv)
 		return rc;
 	if (offer)
 		return print_offer();
-	catch_signals();
-	const struct serve serve = {.train = train, .say = say, .ending = &ending};
+	serve_catch_signals();
+	const struct serve serve = {.train = train, .say = say};
 	enum err e =
 	    words.count == 1 ? serve_task(&serve, words.words[0], &why) : serve_agent(&serve, &why);
 	return e ? cmd_options_fail(e, &why) : CMD_OK;

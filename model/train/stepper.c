@@ -10,8 +10,8 @@ begin(void *self, const struct net_update *how, struct why *why)
 	return net_prepare(self, how, why);
 }
 
-static void
-add(struct net_result *sums, const struct net_result *one)
+void
+stepper_add(struct net_result *sums, const struct net_result *one)
 {
 	sums->loss += one->loss;
 	sums->weight += one->weight;
@@ -28,7 +28,7 @@ batch(void *self, const struct net_update *how, const struct stepper_piece *piec
 				    : net_step(self, &piece->batch, how, &got);
 
 	if (!e)
-		add(sums, &got);
+		stepper_add(sums, &got);
 	return e;
 }
 
@@ -62,7 +62,7 @@ evaluate(void *self, const struct net_batch *batch, uint64_t batches, struct net
 		return e;
 	if (counts)
 		scoring_batch(counts, self, net_output(self), batch);
-	add(sums, &got);
+	stepper_add(sums, &got);
 	return ERR_OK;
 }
 

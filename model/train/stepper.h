@@ -55,4 +55,7 @@ struct stepper {
 /* The network's own passes and steps. */
 struct stepper stepper_net(struct net *net);
 
+/* Adds one piece's or batch's figures to the sums. */
+void stepper_add(struct net_result *sums, const struct net_result *one);
+
 #endif

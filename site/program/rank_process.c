@@ -1,5 +1,4 @@
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,15 +11,13 @@
 
 /* A rank that mpirun started. Rank 0 leads, and is told to finish by a byte on its standard input, or its end. */
 
-static volatile sig_atomic_t ending;
-
 static bool
 hears_finish(void *context)
 {
 	struct pollfd p = {.fd = 0, .events = POLLIN};
 
 	(void)context;
-	return ending || poll(&p, 1, 0) > 0;
+	return serve_is_ending() || poll(&p, 1, 0) > 0;
 }
 
 static enum err
@@ -32,18 +29,10 @@ train(void *context, const struct training_in *in, struct training_out *out, str
 	return site_run(context, &own, out, why);
 }
 
-static void
-on_signal(int sig)
-{
-	(void)sig;
-	ending = 1;
-}
-
 static enum err
 lead(struct site *site, const char *word, bool plan, struct world *world, struct why *why)
 {
-	const struct serve s = {
-	    .train = train, .context = site, .say = program_say, .ending = &ending};
+	const struct serve s = {.train = train, .context = site, .say = program_say};
 
 	site->world = world;
 	enum err e = plan ? site_show_plan(site, word, why) : serve_task(&s, word, why);
@@ -71,7 +60,7 @@ program_rank_main(int argc, char **argv)
 
 	if (!program_options(&words, table, &usage, argc, argv, &rc))
 		return rc;
-	signal(SIGTERM, on_signal);
+	serve_catch_signals();
 	enum err e = program_shape_read(&shape, &why);
 	if (!e)
 		e = courier_new(&world.courier, &mpi, &why);

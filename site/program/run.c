@@ -1,35 +1,10 @@
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "json.h"
 #include "launch.h"
-#include "net_spec.h"
-#include "num.h"
 #include "program_site.h"
 #include "serve.h"
 #include "site.h"
 #include "site_offer.h"
-
-static volatile sig_atomic_t ending; /* SIGTERM, SIGINT: save what there is, and leave */
-
-static void
-on_signal(int sig)
-{
-	(void)sig;
-	ending = 1;
-}
-
-static void
-catch_signals(void)
-{
-	struct sigaction act = {.sa_handler = on_signal};
-
-	sigaction(SIGTERM, &act, NULL);
-	sigaction(SIGINT, &act, NULL);
-	/* Who is gone is seen by what a write returns. */
-	signal(SIGPIPE, SIG_IGN);
-}
 
 static enum err
 train(void *context, const struct training_in *in, struct training_out *out, struct why *why)
@@ -46,8 +21,7 @@ serve(
 	const struct serve s = {.train = train,
 	    .task = mpi ? launch_task : NULL,
 	    .context = mpi ? (void *)&launch : (void *)&site,
-	    .say = program_say,
-	    .ending = &ending};
+	    .say = program_say};
 
 	return words->count == 1 ? serve_task(&s, words->words[0], why) : serve_agent(&s, why);
 }
@@ -80,7 +54,9 @@ program_run_main(int argc, char **argv)
 	enum err e = program_shape_read(&shape, &why);
 	if (!e && offer)
 		return site_offer_print(&shape.site);
-	catch_signals();
+	serve_catch_signals();
+	/* An mpirun that is gone is seen by what a write returns. */
+	signal(SIGPIPE, SIG_IGN);
 	if (!e)
 		e = serve(&shape, &words, mpi, &why);
 	return e ? program_fail(e, &why) : PROGRAM_OK;

@@ -29,12 +29,6 @@ pipeline_last(const struct pipeline *s)
 	return s->ring ? s->ranks : s->ranks - 1;
 }
 
-static inline unsigned
-pipeline_rank(const struct pipeline *s, unsigned stage)
-{
-	return stage % s->ranks;
-}
-
 /* Batches that the stage may have between forward and back: min(batches, 1 + 2 (last - stage)). */
 uint32_t pipeline_contexts(const struct pipeline *s, unsigned stage);
 

@@ -165,15 +165,6 @@ begin(void *self, const struct net_update *how, struct why *why)
 		 : world_answers(l->world, ranks(l), rank_begin(l->rank, how, why), why);
 }
 
-static void
-add_result(struct net_result *sums, const struct net_result *one)
-{
-	sums->loss += one->loss;
-	sums->weight += one->weight;
-	sums->right += one->right;
-	sums->labels += one->labels;
-}
-
 static enum err
 make_room(struct leader *l, uint64_t pieces)
 {
@@ -220,7 +211,7 @@ step_alone(struct leader *l, const struct net_update *how, const struct net_batc
 	if (!e)
 		e = net_step(rank_net(l->rank), b, how, &got);
 	if (!e)
-		add_result(sums, &got);
+		stepper_add(sums, &got);
 	return e;
 }
 
@@ -340,7 +331,7 @@ finish(struct leader *l, struct net_result *sums)
 	if (e || failed)
 		return e ? give_up(l, e) : failed;
 	for (uint64_t i = 0; i < l->now.pieces; i++)
-		add_result(sums, &l->results[i]);
+		stepper_add(sums, &l->results[i]);
 	return ERR_OK;
 }
 
