@@ -56,11 +56,12 @@ struct asked {
 static enum err
 take_options(struct token_request *r, const struct asked *o, struct why *why)
 {
+	/* Nobody joins with this role. */
+	r->access |= o->role && strcmp(o->role, "metrics") == 0;
 	const char *role = o->role ? o->role : r->access ? "reader" : "device";
-
-	if (r->access && (o->uses || o->labels))
-		return err_set(
-		    why, ERR_INVALID, "--uses and --label are for joining, not for --access");
+	if (r->access && (o->uses || o->labels || r->suspended))
+		return err_set(why, ERR_INVALID,
+		    "--uses, --label and --suspended are for joining, not for --access");
 	if (o->uses && (!num_u64(o->uses, 1000000, &r->uses) || r->uses == 0))
 		return err_set(why, ERR_INVALID, "--uses wants a number from 1 to 1000000");
 	if (!cmd_admin_duration(o->expires, &r->expires_s))
@@ -115,14 +116,16 @@ token_create(int argc, char **argv)
 	    {"uses", 0, "N", "how many devices may join with it (default 1)", &asked.uses, NULL},
 	    {"expires", 0, "TIME", "as 30m, 24h (default), 7d", &asked.expires, NULL},
 	    {"role", 0, "ROLE",
-		"device (default), reader, submitter or admin; with --access reader (default) or "
-		"submitter",
+		"device (default), reader, submitter or admin; with --access reader (default), "
+		"submitter or metrics",
 		&asked.role, NULL},
 	    {"owner", 0, "NAME",
 		"with --access: whose the jobs and models are (default: the token's)", &asked.owner,
 		NULL},
 	    {"label", 0, "K=V", "labels of those devices, several with commas", &asked.labels,
 		NULL},
+	    {"suspended", 0, NULL, "they begin suspended, until \"device resume\"", NULL,
+		&request.suspended},
 	    {"name", 0, "NAME", "the name of the one device that joins with it", &asked.name, NULL},
 	    {"name-prefix", 0, "TEXT", "what names of those devices begin with", &asked.prefix,
 		NULL},
@@ -131,13 +134,14 @@ token_create(int argc, char **argv)
 	    CMD_ADMIN_OPTIONS(&a),
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct option_usage usage = {
-	    "token create [--access] [--uses N] [--expires 24h] "
-	    "[--role ROLE] [--owner NAME] [--label k=v] [--name NAME | --name-prefix TEXT] "
-	    "[-o FILE]",
-	    "Makes a token: for joining, or with --access for reading or submitting from "
-	    "elsewhere\n"
-	    "without a certificate. It is shown once; the coordinator keeps only its hash.",
+	const struct option_usage usage = {"token create [--access] [--uses N] [--expires 24h] "
+					   "[--role ROLE] [--owner NAME] [--label k=v] "
+					   "[--suspended] [--name NAME | --name-prefix TEXT] "
+					   "[-o FILE]",
+	    "Makes a token: for joining, or with --access (which metrics is always) for reading "
+	    "or\n"
+	    "submitting from elsewhere without a certificate. It is shown once; the coordinator "
+	    "keeps only its hash.",
 	    0, 0};
 	struct option_words words;
 	struct why why = {""};

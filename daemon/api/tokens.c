@@ -46,6 +46,7 @@ token_json(struct registry *r, const struct store_token *t)
 	json_add_string(v, "name", t->name);
 	json_add_string(v, "name_prefix", t->name_prefix);
 	json_add_bool(v, "access", t->access);
+	json_add_bool(v, "suspended", t->suspended);
 	json_add_string(v, "owner", t->owner);
 	if (registry_token_use(r, t->id, &use)) {
 		json_add_double(v, "last_used", use.at);
@@ -165,6 +166,7 @@ make_token(const struct services *s, const struct token_request *q, struct token
 	snprintf(row->name, sizeof(row->name), "%s", q->name);
 	snprintf(row->name_prefix, sizeof(row->name_prefix), "%s", q->name_prefix);
 	row->access = q->access;
+	row->suspended = q->suspended;
 	snprintf(row->owner, sizeof(row->owner), "%s", q->owner);
 	row->uses = row->uses_left = q->access ? 0 : q->uses;
 	row->created_at = clock_wall();

@@ -125,7 +125,7 @@ registry_put_token(struct registry *r, const struct store_token *t)
 		struct registry_access *a = &r->access[at];
 		memcpy(a->id, t->id, sizeof(a->id));
 		memcpy(a->secret_hash, t->secret_hash, sizeof(a->secret_hash));
-		a->role = registry_role(t->role) & (ROLE_READER | ROLE_SUBMITTER);
+		a->role = registry_role(t->role) & (ROLE_READER | ROLE_SUBMITTER | ROLE_METRICS);
 		a->expires_at = t->expires_at;
 		a->revoked = revoked;
 		memcpy(a->owner, owner, sizeof(a->owner));

@@ -18,7 +18,7 @@ static const struct {
 	const char *name;
 	unsigned bit;
 } roles[] = {{"device", ROLE_DEVICE}, {"reader", ROLE_READER}, {"submitter", ROLE_SUBMITTER},
-    {"admin", ROLE_ADMIN}};
+    {"admin", ROLE_ADMIN}, {"metrics", ROLE_METRICS}};
 
 const char *
 registry_role_name(unsigned set)

@@ -88,7 +88,7 @@ bool registry_wants_renewal(struct registry *r, const uint8_t id[32]);
  * `ca status` knows who would be locked out when the CA before goes. */
 void registry_note_generation(struct registry *r, const uint8_t id[32], uint64_t generation);
 
-/* --- access.c: access tokens, which readers and submitters use in place of a certificate */
+/* --- access.c: access tokens, used in place of a certificate */
 
 /* Adds or replaces an access token, after its row is durable; does nothing with a join token. */
 ERR_MUST_USE enum err registry_put_token(struct registry *r, const struct store_token *t);

@@ -68,9 +68,10 @@ struct store_token {
 	uint64_t uses, uses_left;
 	double created_at, expires_at;
 	bool revoked;
-	bool access; /* a bearer token for readers and submitters, not for joining */
+	bool access; /* a bearer token, not for joining */
 	/* Of a device that joins with the token; "": the device chooses. */
 	char name[64], name_prefix[64];
+	bool suspended; /* devices that join with the token begin suspended */
 	/* Access token: the name whose jobs and models the token works with; "": the token's own. */
 	char owner[64];
 	/* Access token: Unix seconds of the last use, 0 for never, and from where. Replacing a token, store_token_put leaves both. */

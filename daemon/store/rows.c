@@ -33,8 +33,8 @@ static const struct store_field token_row_fields[] = {
     {STORE_REAL, MEMBER(store_token, created_at)}, {STORE_REAL, MEMBER(store_token, expires_at)},
     {STORE_BOOL, MEMBER(store_token, revoked)}, {STORE_BOOL, MEMBER(store_token, access)},
     {STORE_TEXT, MEMBER(store_token, name)}, {STORE_TEXT, MEMBER(store_token, name_prefix)},
-    {STORE_TEXT, MEMBER(store_token, owner)}, {STORE_REAL, MEMBER(store_token, last_used)},
-    {STORE_TEXT, MEMBER(store_token, last_address)},
+    {STORE_TEXT, MEMBER(store_token, owner)}, {STORE_BOOL, MEMBER(store_token, suspended)},
+    {STORE_REAL, MEMBER(store_token, last_used)}, {STORE_TEXT, MEMBER(store_token, last_address)},
     {STORE_UNSIGNED, MEMBER(token_row, row)}, /* of the second table alone */
 };
 static const struct store_table token_table = {
@@ -151,12 +151,12 @@ store_token_put(struct store_db *db, const struct store_token *t)
 {
 	struct store_query q = store_query_begin(db,
 	    "INSERT INTO token (" TOKEN
-	    ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET secret_hash "
+	    ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET secret_hash "
 	    "= excluded.secret_hash, role = excluded.role, labels = excluded.labels, uses = "
 	    "excluded.uses, uses_left = excluded.uses_left, created_at = excluded.created_at, "
 	    "expires_at = excluded.expires_at, revoked = excluded.revoked, access = "
 	    "excluded.access, name = excluded.name, name_prefix = excluded.name_prefix, owner = "
-	    "excluded.owner");
+	    "excluded.owner, suspended = excluded.suspended");
 
 	store_query_row(&q, &token_table, t);
 	return store_query_done(&q);

@@ -269,6 +269,10 @@ static const char *const migrations[] = {
     SUMMED(evaluation, "rowid = NEW.rowid")
     SUMMED(job_stamp, "job = NEW.job"),
     /* clang-format on */
+    /* Tokens whose devices begin suspended, and the role "metrics". Only a row that matched its checksum matches it afterwards. */
+    "ALTER TABLE token ADD COLUMN suspended INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE token SET checksum = row_checksum(" STORE_SUM_TOKEN_8 ", suspended) "
+    "WHERE checksum = row_checksum(" STORE_SUM_TOKEN_8 ");",
 };
 enum { VERSION = sizeof(migrations) / sizeof(migrations[0]) };
 
@@ -494,7 +498,7 @@ store_schema_compare(struct store_db *db, uint64_t version)
 	char name[64] = "";
 	enum err e = ERR_OK;
 
-	int rc = sqlite3_open(":memory:", &model.sql);
+	int rc = sqlite3_open(":memory:", &model.sql) || store_sums_register(&model);
 	for (uint64_t i = 0; i < version && i < VERSION && rc == SQLITE_OK; i++)
 		rc = sqlite3_exec(model.sql, migrations[i], NULL, NULL, NULL);
 	if (rc == SQLITE_OK)

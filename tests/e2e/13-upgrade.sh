@@ -82,6 +82,21 @@ done
 fleet_kill TERM "$DAEMON_PID"
 "$RIVULETD" --config "$FLEET/rivuletd.conf" check >"$FLEET/check" 2>&1 || fleet_fail "check at the end: $(cat "$FLEET/check")"
 
+# old_tokens VERSION: those that it made do what they did. Nobody who joins with one begins suspended.
+old_tokens() {
+	wants="[('admin', False), ('device', False), ('device', False), ('reader', False), ('reader', True), ('submitter', False), ('submitter', True)]"
+	[ "$(curl_admin /v1/tokens | pick "sorted((t['role'], t['access']) for t in d['tokens'] if not t['suspended'])")" = "$wants" ] ||
+		fleet_fail "$1: tokens: $(curl_admin /v1/tokens)"
+	for role in device reader submitter admin; do
+		FLEET_TOKEN=$FLEET/token.$role fleet_join "new-$role"
+		[ "$(curl_admin "/v1/devices/new-$role" | pick "(d['role'], d['state'])")" = "('$role', 'active')" ] || fleet_fail "$1: a token of $role"
+	done
+	for role in reader submitter; do
+		curl -sS --cacert "$FLEET/device1/ca.pem" -H "Authorization: Bearer $(cat "$FLEET/access.$role")" "$URL/v1/status" | pick "d['you']['role']" |
+			grep -qx $role || fleet_fail "$1: an access token of $role"
+	done
+}
+
 # measured VERSION BEST: what that version left: a job that is over and one in its second round, both measured by devices. Where it knew no best
 # models (BEST is 1), that is the best of what is measured from now on: older ones may be gone.
 # These took the training loss as the mean of batches, the last of which is small here: models and evaluations are to the bit.
@@ -94,6 +109,7 @@ measured() {
 	fleet_daemon
 	JOB=$(head -n 1 "$FLEET/expected")
 	tail -n +2 "$FLEET/expected" | without_loss >"$FLEET/history1"
+	[ ! -e "$FLEET/token.device" ] || old_tokens "$1"
 	curl_admin /v1/jobs | pick "sorted((j['name'], j['monitor'] and j['monitor']['metric'], j['best'] and j['best']['round']) for j in d['jobs'])" |
 		grep -qx "$3" || fleet_fail "$1: jobs: $(curl_admin /v1/jobs)"
 	for name in device1 device2; do
@@ -116,6 +132,7 @@ measured 955543f 1 "\[('open', 'accuracy', None), ('over', None, None)\]"
 measured 5e9c804 0 "\[('open', 'accuracy', 0), ('over', 'accuracy', [012])\]"
 measured eb9b924 0 "\[('open', 'accuracy', 0), ('over', 'accuracy', [012])\]"
 measured 8904a80 0 "\[('open', 'accuracy', 0), ('over', 'accuracy', [012])\]"
+measured e388788 0 "\[('open', 'accuracy', 0), ('over', 'accuracy', [012])\]"
 FLEET=$first
 fleet_end
-echo "states of 402de29, 955543f, 5e9c804, eb9b924 and 8904a80 as those would have done them;${beside:- without} old agents beside ours"
+echo "states of 402de29, 955543f, 5e9c804, eb9b924, 8904a80 and e388788 as those would have done them;${beside:- without} old agents beside ours"

@@ -64,6 +64,7 @@ openssl req -new -key "$FLEET/stranger/key.pem" -subj "/CN=$(printf '%064d' 0)" 
 
 token reader-token '{"access": true}'
 token submitter-token '{"access": true, "role": "submitter", "expires_s": 3600}'
+token metrics-token '{"access": true, "role": "metrics"}'
 token join-token '{"role": "reader"}'
 token expired-token '{"access": true, "expires_s": 1}'
 token revoked-token '{"access": true}'
@@ -81,7 +82,7 @@ echo "$got"
 # The log tells who changed what, and no token.
 grep 'http.response' "$FLEET/rivuletd.log" | grep 'path=/v1/jobs ' | grep 'status=201' | grep -q 'by=token:' ||
 	fleet_fail "the log does not tell who submitted a job"
-for name in reader-token submitter-token join-token; do
+for name in reader-token submitter-token metrics-token join-token; do
 	secret=$(cut -d- -f3 "$FLEET/token.$name")
 	grep -q "$secret" "$FLEET/rivuletd.log" && fleet_fail "the log tells a secret"
 done

@@ -428,7 +428,8 @@ test_token_request(void **state)
 	    .expires_s = 3600,
 	    .role = "admin",
 	    .label_count = 2,
-	    .labels = {{"site", "berlin mitte"}, {"gpu", "no"}}};
+	    .labels = {{"site", "berlin mitte"}, {"gpu", "no"}},
+	    .suspended = true};
 	static struct token_request out;
 	struct buf b;
 
@@ -439,6 +440,7 @@ test_token_request(void **state)
 	assert_int_equal(messages_token_decode(&out, "{}", 2, NULL), ERR_OK);
 	assert_true(out.uses == 1 && out.expires_s == 86400 && out.label_count == 0);
 	assert_string_equal(out.role, "device");
+	assert_false(out.suspended);
 	buf_reset(&b);
 	for (int n = 32; n <= 33; n++) {
 		buf_reset(&b);
@@ -450,6 +452,33 @@ test_token_request(void **state)
 		    n == 32 ? ERR_OK : ERR_INVALID);
 	}
 	buf_deinit(&b);
+}
+
+static void
+test_token_roles(void **state)
+{
+	static const struct {
+		const char *text, *why; /* why: NULL, or a part of the reason */
+	} rows[] = {
+	    {"{\"access\": true, \"role\": \"metrics\"}", NULL},
+	    {"{\"role\": \"metrics\"}", "access tokens alone"},
+	    {"{\"access\": true, \"role\": \"device\"}", "reader, submitter or metrics"},
+	    {"{\"access\": true, \"role\": \"metric\"}", "reader, submitter or metrics"},
+	    {"{\"role\": \"root\"}", "device, reader, submitter or admin"},
+	    {"{\"role\": \"admin\", \"suspended\": true}", NULL},
+	    {"{\"access\": true, \"suspended\": false}", NULL},
+	    {"{\"access\": true, \"suspended\": true}", "for devices that join"},
+	    {"{\"suspended\": 1}", "suspended"},
+	};
+	struct token_request out;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct why why = {""};
+		enum err e = messages_token_decode(&out, rows[i].text, strlen(rows[i].text), &why);
+		if (rows[i].why ? !e || !strstr(why.text, rows[i].why) : e)
+			fail_msg("%s: %s", rows[i].text, why.text);
+	}
 }
 
 static void
@@ -496,6 +525,7 @@ main(void)
 	    cmocka_unit_test(test_abort_memory),
 	    cmocka_unit_test(test_problem),
 	    cmocka_unit_test(test_token_request),
+	    cmocka_unit_test(test_token_roles),
 	    cmocka_unit_test(test_token_text),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -454,21 +454,21 @@ static void
 access_tokens(void **state)
 {
 	struct fixture *f = *state;
-	struct token reader, submitter, admin, joiner, wrong;
+	struct token reader, submitter, metrics, admin, joiner, wrong;
 	struct store_token r = access_token(5, "reader", &reader);
 	struct store_token s = access_token(3, "submitter", &submitter);
+	struct store_token m = access_token(4, "metrics", &metrics);
 	struct store_token a = access_token(7, "admin", &admin);
-	struct store_token j = access_token(9, "reader", &joiner);
+	struct store_token j = access_token(9, "reader", &joiner), *all[] = {&r, &s, &m, &a, &j};
 
 	j.access = false;
 	no_token(f, &reader, NOW);
-	assert_int_equal(registry_put_token(f->r, &r), ERR_OK);
-	assert_int_equal(registry_put_token(f->r, &s), ERR_OK);
-	assert_int_equal(registry_put_token(f->r, &a), ERR_OK);
-	assert_int_equal(registry_put_token(f->r, &j), ERR_OK);
+	for (size_t i = 0; i < 5; i++)
+		assert_int_equal(registry_put_token(f->r, all[i]), ERR_OK);
 	struct identity one = by_token(f, &reader, NOW), two = by_token(f, &submitter, NOW);
 	assert_int_equal(one.roles, ROLE_ANYONE | ROLE_READER);
 	assert_int_equal(two.roles, ROLE_ANYONE | ROLE_SUBMITTER);
+	assert_int_equal(by_token(f, &metrics, NOW).roles, ROLE_ANYONE | ROLE_METRICS);
 	assert_true(one.by_token && !one.problem);
 	assert_memory_not_equal(one.owner, two.owner, 32);
 	/* Whatever a row says, a token makes nobody an administrator. */

@@ -97,7 +97,7 @@ tokens(struct store_db *db, void *arg, struct why *why)
 	CHECK(store_join_put(db, t.id, spki, d.id) == ERR_EXISTS);
 	/* Replacing a token keeps who joined with it. */
 	t.uses_left = 4;
-	t.revoked = true;
+	t.revoked = t.suspended = true;
 	CHECK(store_token_put(db, &t) == ERR_OK);
 	CHECK(store_join_get(db, t.id, spki, found) == ERR_OK);
 	CHECK(memcmp(found, d.id, 32) == 0);
@@ -109,7 +109,7 @@ tokens(struct store_db *db, void *arg, struct why *why)
 	CHECK(memcmp(got.secret_hash, t.secret_hash, 32) == 0);
 	CHECK(got.uses == 5);
 	CHECK(got.uses_left == 4);
-	CHECK(got.revoked && got.created_at == 10 && got.expires_at == 20);
+	CHECK(got.revoked && got.suspended && got.created_at == 10 && got.expires_at == 20);
 	t.id[0] = 'z';
 	CHECK(store_token_get(db, t.id, &got) == ERR_NOTFOUND);
 	t.uses = UINT64_MAX;

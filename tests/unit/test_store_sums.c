@@ -189,6 +189,50 @@ older_rows(void **state)
 	assert_int_equal(faults_of(f).missing, 1);
 }
 
+static enum err
+put_token(struct store_db *db, void *arg, struct why *why)
+{
+	(void)why;
+	return store_token_put(db, arg);
+}
+
+#define TOKEN_OF_8 \
+	"id, secret_hash, role, labels, uses, uses_left, created_at, expires_at, revoked, " \
+	"access, name, name_prefix, owner"
+
+/* Tokens of version 8, which had no column `suspended`: what their checksums said of them is said of them afterwards. */
+static void
+tokens_of_8(void **state)
+{
+	struct fixture *f = *state;
+	struct store_db old = {.sql = NULL};
+
+	for (uint8_t i = 1; i <= 3; i++) {
+		struct store_token t = {.id = {i}, .role = "reader", .labels = "{}", .uses = i};
+		write_ok(f, put_token, &t);
+	}
+	store_close(f->s);
+	assert_int_equal(store_schema_connect(&old, f->path, "PRAGMA synchronous = OFF"), ERR_OK);
+	sqlite3_db_config(old.sql, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+	assert_int_equal(store_schema_execute(&old,
+			     "ALTER TABLE token DROP COLUMN suspended;"
+			     "UPDATE token SET checksum = row_checksum(" TOKEN_OF_8 ");"
+			     "UPDATE token SET uses_left = 7 WHERE uses = 2;"
+			     "UPDATE token SET checksum = NULL WHERE uses = 3;"
+			     "PRAGMA user_version = 8"),
+	    ERR_OK);
+	store_schema_close(&old);
+	assert_int_equal(store_open(&f->s, f->path, &f->why), ERR_OK);
+	struct faults s = faults_of(f);
+	assert_int_equal(s.count, 1);
+	assert_non_null(strstr(s.last, "token id 02"));
+	assert_int_equal(s.missing, 1);
+	assert_int_equal(count(f, "SELECT sum(suspended) FROM token"), 0);
+	/* What the disk makes of the new column is found, too. */
+	alter(f, "UPDATE token SET suspended = 1 WHERE uses = 1", true);
+	assert_int_equal(faults_of(f).count, 2);
+}
+
 static void
 changed_schema(void **state)
 {
@@ -223,6 +267,7 @@ main(void)
 	    cmocka_unit_test_setup_teardown(every_table, setup, teardown),
 	    cmocka_unit_test_setup_teardown(every_column, setup, teardown),
 	    cmocka_unit_test_setup_teardown(older_rows, setup, teardown),
+	    cmocka_unit_test_setup_teardown(tokens_of_8, setup, teardown),
 	    cmocka_unit_test_setup_teardown(changed_schema, setup, teardown),
 	};
 

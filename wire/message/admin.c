@@ -161,6 +161,8 @@ messages_token_encode(struct buf *out, const struct token_request *in)
 		json_add_u64(o, "uses", in->uses);
 	json_add_u64(o, "expires_s", in->expires_s);
 	json_add_string(o, "role", in->role);
+	if (in->suspended)
+		json_add_bool(o, "suspended", true);
 	if (in->name[0])
 		json_add_string(o, "name", in->name);
 	if (in->name_prefix[0])
@@ -179,15 +181,16 @@ messages_token_encode(struct buf *out, const struct token_request *in)
 static void
 check_token_role(const struct token_request *t, struct field *o)
 {
-	static const char *const roles[] = {"reader", "submitter", "device", "admin"};
-	size_t count = t->access ? 2 : 4;
+	static const char *const joining[] = {"device", "reader", "submitter", "admin", NULL};
+	static const char *const access[] = {"reader", "submitter", "metrics", NULL};
 
-	for (size_t i = 0; i < count; i++)
-		if (strcmp(t->role, roles[i]) == 0)
+	for (const char *const *role = t->access ? access : joining; *role; role++)
+		if (strcmp(t->role, *role) == 0)
 			return;
 	field_fail(o, "role",
-	    t->access ? "of an access token must be reader or submitter"
-		      : "must be device, reader, submitter or admin");
+	    t->access ? "of an access token must be reader, submitter or metrics"
+		: !strcmp(t->role, "metrics") ? "metrics is of access tokens alone"
+					      : "must be device, reader, submitter or admin");
 }
 
 static void
@@ -214,6 +217,9 @@ read_token(void *to, struct field *o)
 	out->access = field_bool(o, "access", false);
 	if (out->access && field_has(o, "uses"))
 		field_fail(o, "uses", "are not counted for an access token");
+	out->suspended = field_bool(o, "suspended", false);
+	if (out->access && out->suspended)
+		field_fail(o, "suspended", "is for devices that join, not for an access token");
 	if (out->access && field_has(o, "labels"))
 		field_fail(o, "labels", "are for devices that join, not for an access token");
 	out->uses = field_u64(o, "uses", 1, USES_MAX, 1);

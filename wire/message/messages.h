@@ -203,7 +203,7 @@ struct token_request {
 	bool access;
 	uint64_t uses; /* 1..1,000,000 */
 	uint64_t expires_s; /* from now; 1 second to 10 years */
-	/* "device", "reader", "submitter", "admin"; an access token: "reader", "submitter". */
+	/* "device", "reader", "submitter", "admin"; an access token: "reader", "submitter", "metrics". */
 	char role[16];
 	/* An access token: the owner of jobs submitted with it; "": the token itself. */
 	char owner[RECIPE_NAME_MAX];
@@ -213,6 +213,7 @@ struct token_request {
 	size_t label_count;
 	/* The joining device's name (for one use), or how its name must begin; at most one of the two is set. */
 	char name[RECIPE_NAME_MAX], name_prefix[RECIPE_NAME_MAX];
+	bool suspended; /* who joins begins suspended; not of an access token */
 };
 ERR_MUST_USE enum err messages_token_encode(struct buf *out, const struct token_request *in);
 ERR_MUST_USE enum err messages_token_decode(
