@@ -512,6 +512,12 @@ tls_claimed(const struct tls_session *s)
 	return s->claimed;
 }
 
+bool
+tls_peer_refused(const struct tls_session *s)
+{
+	return s->ended == TLS_FAILED && !s->over && s->flags != 0;
+}
+
 const char *
 tls_why(const struct tls_session *s)
 {

@@ -16,8 +16,7 @@
 #define RECORD_MAX 16384
 /* Read from the socket at once: several records. Given back when the connection rests. */
 #define AHEAD_BYTES ((size_t)64 << 10)
-/* Bytes without any data in them, and handshake messages after the handshake: renegotiation, or key updates, which OpenSSL
- * would answer for as long as they come. */
+/* Bytes without data, and handshake messages after the handshake (renegotiation, key updates), which OpenSSL would answer for ever. */
 #define BARREN_BYTES (4 * AHEAD_BYTES)
 #define LATE_MESSAGES_MAX 16
 
@@ -440,9 +439,8 @@ fail(struct tls_session *s, const char *why)
 static void
 explain(struct tls_session *s)
 {
-	unsigned long code = ERR_peek_last_error();
 	long verdict = SSL_get_verify_result(s->ssl);
-	const char *text = ERR_reason_error_string(code);
+	const char *text = ERR_reason_error_string(ERR_peek_last_error());
 
 	if (!s->over && verdict != X509_V_OK)
 		snprintf(s->why, sizeof(s->why), "the peer's certificate: %s",
@@ -468,9 +466,8 @@ settle(struct tls_session *s, int result)
 	}
 	if (BIO_test_flags(SSL_get_rbio(s->ssl), BIO_FLAGS_IN_EOF))
 		return fail(s, "the connection ended without a close_notify");
-	if (kind == SSL_ERROR_ZERO_RETURN && s->over) {
+	if (kind == SSL_ERROR_ZERO_RETURN && s->over)
 		return s->ended = TLS_CLOSED;
-	}
 	explain(s);
 	ERR_clear_error();
 	return s->ended = TLS_FAILED;
@@ -588,6 +585,12 @@ const char *
 tls_claimed(const struct tls_session *s)
 {
 	return s->claimed;
+}
+
+bool
+tls_peer_refused(const struct tls_session *s)
+{
+	return s->ended == TLS_FAILED && !s->over && SSL_get_verify_result(s->ssl) != X509_V_OK;
 }
 
 const char *

@@ -36,6 +36,7 @@ struct age {
 	enum age_doubt doubt;
 	double since;
 	double newest; /* durable, or on its way */
+	uint64_t steps;
 	struct reading start;
 	/* Where the clock should be: known once it was believed, or from the row of a step. */
 	bool anchored;
@@ -245,6 +246,7 @@ look(struct age *a, struct reading now)
 	if (a->doubt == before)
 		return;
 	a->since = a->doubt ? now.wall : 0;
+	a->steps += a->doubt == AGE_STEPPED;
 	store_marks(a, now, true);
 }
 
@@ -310,6 +312,7 @@ age_report(struct age *a, struct age_report *out)
 	out->doubt = a->doubt;
 	out->since_seconds = a->since;
 	out->newest_seconds = a->newest;
+	out->steps_total = a->steps;
 	describe(a, now, out->detail, sizeof(out->detail));
 	pthread_mutex_unlock(&a->lock);
 }

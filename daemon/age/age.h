@@ -43,6 +43,7 @@ struct age_report {
 	enum age_doubt doubt;
 	double since_seconds; /* the wall clock when the doubt began; 0: believed */
 	double newest_seconds; /* the newest stored time; 0: none */
+	uint64_t steps_total; /* times since the start that the clock was found to have stepped */
 	char detail[256]; /* what is wrong and what to do; "" while believed */
 };
 void age_report(struct age *a, struct age_report *out);

@@ -4,6 +4,7 @@
 #include "job_needs.h"
 
 /* The handlers behind the route table, one file per resource: <resource>.c. Contracts: docs/api.md. */
+void api_metrics(struct exchange *x);
 void api_health(struct exchange *x);
 void api_ready(struct exchange *x);
 void api_ca(struct exchange *x);

@@ -5,6 +5,7 @@
 #include "api.h"
 #include "claim.h"
 #include "lookup.h"
+#include "report.h"
 
 #define ANY ROLE_ANYONE
 #define DEV ROLE_DEVICE
@@ -17,6 +18,7 @@
 #define OFFER_BODY (64u << 10) /* read on the I/O thread */
 
 static const struct route table[] = {
+    {VERB_GET, "/metrics", READ | ROLE_METRICS, ROUTE_ASIDE, .probe = true, .handle = api_metrics},
     {VERB_GET, "/healthz", ANY, ROUTE_NOW, .probe = true, .handle = api_health},
     {VERB_GET, "/readyz", ANY, ROUTE_NOW, .probe = true, .handle = api_ready},
     {VERB_GET, "/v1/ca", ANY, ROUTE_NOW, .handle = api_ca},
@@ -135,3 +137,6 @@ routes_table(size_t *count)
 	*count = sizeof(table) / sizeof(*table);
 	return table;
 }
+
+const struct route_table routes = {table, sizeof(table) / sizeof(*table), routes_find};
+_Static_assert(sizeof(table) / sizeof(*table) <= SERVER_ROUTES_MAX, "each row is counted");

@@ -9,10 +9,10 @@
 #include "hex.h"
 #include "json.h"
 #include "lost.h"
+#include "metrics.h"
 #include "ready.h"
 #include "registry.h"
 #include "report.h"
-#include "reports.h"
 #include "server.h"
 #include "services.h"
 #include "services_ca.h"
@@ -265,7 +265,7 @@ api_status(struct exchange *x)
 		json_add(v, "clock", clock_json(s));
 		json_add(v, "stuck", stuck_json(s));
 		views_disk(v, x);
-		json_add(v, "reports", reports_json(s));
+		json_add(v, "reports", metrics_reports(s));
 	}
 	json_add_u64(v, "connections", server.connections);
 	views_jobs(x, v);

@@ -178,6 +178,10 @@ static const struct ini_key audit_keys[] = {
     {"refusals", ini_number, MEMBER(config, audit_refusals_s), 1, DAY, .fallback = "600"},
     {.name = NULL},
 };
+static const struct ini_key metrics_keys[] = {
+    {"plain", ini_choice, MEMBER(config, metrics_plain), .fallback = "no", .words = no_yes},
+    {.name = NULL},
+};
 static const struct ini_key identity_keys[] = {
     {"ca", set_fingerprint, MEMBER(config, ca), .fallback = NULL},
     {"device_validity", set_seconds, MEMBER(config, device_validity_s), 1, 36500ull * DAY, .fallback = "365d"},
@@ -249,6 +253,7 @@ static const struct ini_section sections[] = {
     {.name = "spool", .keys = spool_keys},
     {.name = "retention", .keys = retention_keys},
     {.name = "audit", .keys = audit_keys},
+    {.name = "metrics", .keys = metrics_keys},
     {.name = "identity", .keys = identity_keys},
     {.name = "data",
 	.keys = data_keys,

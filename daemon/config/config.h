@@ -103,6 +103,8 @@ struct config {
 	uint64_t ended_jobs_s;
 	/* [audit] */
 	uint32_t audit_refusals_s; /* refusals = 600: seconds between entries that count refusals */
+	/* [metrics] */
+	bool metrics_plain; /* plain = no: /metrics on probe_listen, too */
 	/* [identity] */
 	char ca[65]; /* ca: SHA-256 of the only CA certificate that is accepted, hex; "" = any */
 	uint64_t device_validity_s; /* device_validity = 365d: of device certificates */

@@ -28,8 +28,10 @@ struct services {
 	struct reserve *reserve; /* may be NULL in tests */
 	struct worker_pool *pool;
 	struct worker_pool *slow; /* for requests that may take long; NULL in tests: pool is used */
+	struct worker_pool *aside; /* a worker that only reports; NULL in tests: pool is used */
 	struct budget *budget; /* may be NULL in tests */
 	struct evalsets *sets; /* may be NULL in tests */
+	struct usage_watch *usage; /* may be NULL in tests */
 	struct stop *stop; /* asks long work to end early; may be NULL in tests */
 	struct server *server;
 	struct wake wake;

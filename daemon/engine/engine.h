@@ -121,6 +121,8 @@ void engine_delete_old(struct engine *g);
 /* Zero at first, but for the device. */
 struct engine_slice {
 	const uint8_t *device;
+	double
+	    ended_after; /* Unix time: of jobs that are over only those that ended later; 0: all */
 	bool begun;
 	int64_t priority; /* of the last one looked at, */
 	uint64_t serial; /* and its place among those of this priority, */

@@ -89,10 +89,13 @@ view_job(struct engine *g, const struct job *j, const uint8_t *device, struct jo
 
 /* A list for a device has what may still give it work: to say more of the others, each document would have to be read. */
 static bool
-is_listed(struct engine *g, const struct job *j, const uint8_t *device)
+is_listed(struct engine *g, const struct job *j, const struct engine_slice *s)
 {
-	return !job_facts(j)->gone &&
-	    (!device || (states_job_lives(job_facts(j)->state) && jobs_concerns(g, j, device)));
+	const struct job_facts *facts = job_facts(j);
+	const bool lives = states_job_lives(facts->state);
+
+	return !facts->gone && (!s->device || (lives && jobs_concerns(g, j, s->device))) &&
+	    (lives || s->ended_after == 0 || facts->ended_at > s->ended_after);
 }
 
 /* Was it looked at already? */
@@ -126,7 +129,7 @@ engine_jobs(struct engine *g, struct engine_slice *s)
 	jobs_lock(g);
 	struct job *j = behind(g, s);
 	for (; j && s->looked < ENGINE_SLICE; j = jobs_after(j)) {
-		if (is_listed(g, j, s->device))
+		if (is_listed(g, j, s))
 			view_job(g, j, s->device, &s->jobs[s->count++]);
 		s->begun = true;
 		s->priority = job_facts(j)->priority;

@@ -110,11 +110,9 @@ no_numbers(struct fold *w, struct why *why)
 static enum err
 read_evaluation(struct fold *w, struct why *why)
 {
-	struct engine_outcome *o = &w->out;
-
-	o->row.state = OUTCOME_EVALUATED;
-	memcpy(o->row.model, w->f->row.base, 32);
-	o->row.norm = NAN;
+	w->out.row.state = OUTCOME_EVALUATED;
+	memcpy(w->out.row.model, w->f->row.base, 32);
+	w->out.row.norm = NAN;
 	return fold_read(w, why);
 }
 
@@ -354,6 +352,7 @@ evaluated(void *folder, void *round)
 	struct folder *d = folder;
 	struct queued *q = round;
 
+	q->w.out.evaluation_seconds += histogram_now();
 	pthread_mutex_lock(&d->lock);
 	q->folded = true;
 	q->place = false;
@@ -437,6 +436,7 @@ begin_round(struct folder *d, struct queued *q)
 		e = q->f.no_numbers > 0 ? no_numbers(w, &why) : fold_model(w, &why);
 	if (!e)
 		e = measured_end(w, &why);
+	w->out.evaluation_seconds = -histogram_now(); /* until it is measured */
 	if (!e && begin_central(d, q, &e, &why))
 		return;
 	if (e || !begin_evaluation(d, q))

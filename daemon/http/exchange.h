@@ -55,6 +55,8 @@ struct exchange {
 	void *conn;
 	const struct services *services;
 	const struct route *route;
+	const struct route
+	    *asked; /* the row for verb and path, also of a request that it refuses; or NULL */
 	struct http_request request;
 	char param[2][72]; /* path parameters in order */
 	struct identity who;

@@ -8,6 +8,7 @@ enum route_kind {
 	ROUTE_WORK, /* runs on a worker, may block on the store and the disk */
 	/* As ROUTE_WORK, may take long: on other workers of low priority, one request of an owner at a time. */
 	ROUTE_SLOW,
+	ROUTE_ASIDE, /* as ROUTE_WORK, on a worker of its own that nothing else keeps busy */
 	ROUTE_POLL, /* on the I/O thread; may park the exchange */
 	ROUTE_STREAM, /* the body goes piece by piece to stream_ops */
 };
@@ -33,8 +34,12 @@ struct route {
  * route is a stream, whose `begin` decides on the head, and sets a response or x->again. */
 #define ROUTE_CLAIM "claim"
 
-/* The route for verb and path; fills param. NULL if there is none; then *path_known says whether another verb would do. */
-typedef const struct route *(*route_finder)(
-    enum http_verb verb, const char *path, char param[2][72], bool *path_known);
+struct route_table {
+	const struct route *rows;
+	size_t count;
+	/* The route for verb and path; fills param. NULL if there is none; then *path_known says whether another verb would do. */
+	const struct route *(*find)(
+	    enum http_verb verb, const char *path, char param[2][72], bool *path_known);
+};
 
 #endif

@@ -45,6 +45,7 @@ struct engine_outcome {
 	struct store_round row; /* committed or failed */
 	uint8_t measured_base[32]; /* the base of round row.measured, if that is not 0 */
 	double fold_seconds; /* from the first delta to the model's metric */
+	double evaluation_seconds; /* 0: nothing measured the model at its round's end */
 	uint64_t model_bytes;
 	uint64_t difference_bytes; /* of the file that leads from base to model; 0: there is none */
 	struct after after; /* set by rounds_plan: if the next round begins, */

@@ -399,6 +399,9 @@ jobs_new(struct engine **out, const struct services *services, const uint8_t tas
 	if (!g)
 		return err_set(why, ERR_NOMEM, "no memory");
 	g->services = services;
+	g->report.round_seconds.scale = g->report.report_seconds.scale =
+	    g->report.evaluation_seconds.scale = HISTOGRAM_LONG;
+	g->report.staleness_rounds.scale = HISTOGRAM_ROUNDS;
 	memcpy(g->task_key, task_key, sizeof(g->task_key));
 	lock_init(&g->lock);
 	tails_init(&g->tails);

@@ -484,3 +484,33 @@ models_state_delete(struct models *m, const uint8_t hash[32])
 	models_forget(m, hash, MODELS_STATE);
 	return remove_file(m, hash, MODELS_STATE);
 }
+
+static enum models_sent
+source_of(const struct models_map *map, uint64_t bytes)
+{
+	static const uint8_t none[32];
+
+	if (bytes < map->bytes)
+		return SENT_RANGE;
+	if (memcmp(map->from, none, sizeof(none)) == 0)
+		return SENT_WHOLE;
+	return memcmp(map->from, map->id, sizeof(map->id)) == 0 ? SENT_STATE : SENT_DIFFERENCE;
+}
+
+void
+models_note_sent(struct models *m, const struct models_map *map, uint64_t bytes)
+{
+	const enum models_sent s = source_of(map, bytes);
+
+	m->downloads[s]++;
+	m->download_bytes[s] += bytes;
+}
+
+void
+models_report(const struct models *m, struct models_report *out)
+{
+	for (unsigned i = 0; i < SENT_KINDS; i++) {
+		out->downloads_total[i] = m->downloads[i];
+		out->download_bytes_total[i] = m->download_bytes[i];
+	}
+}

@@ -15,6 +15,7 @@ struct difference;
  * under a temporary name, hashed, synced and renamed. An open model is mapped once and shared by all that serve or read it. Any thread.
  */
 struct models;
+struct models_report; /* report.h */
 struct stop;
 
 struct models_map {
@@ -46,6 +47,9 @@ void models_until(struct models *m, struct stop *stop);
 ERR_MUST_USE enum err models_get(
     struct models *m, const uint8_t id[32], struct models_map **out, struct why *why);
 void models_map_release(struct models_map *map); /* NULL is legal */
+/* So many bytes of a map are sent. */
+void models_note_sent(struct models *m, const struct models_map *map, uint64_t bytes);
+void models_report(const struct models *m, struct models_report *out);
 /* Does the hash of the file "<id><suffix>" match its name? The file is hashed unless this process has hashed it and nobody has written to
  * it since, and never mapped. ERR_NOTFOUND, ERR_CORRUPT; ERR_IO and others if the file cannot be read. */
 #define MODELS_STATE ".state"

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "models.h"
+#include "report.h"
 
 /* Inside of models/: for this room only. */
 struct models {
@@ -16,6 +17,7 @@ struct models {
 	atomic_uint temp;
 	_Atomic uint64_t joined; /* bytes of differences that are concatenated in memory */
 	uint64_t joined_max; /* MODELS_JOINED_MAX */
+	_Atomic uint64_t downloads[SENT_KINDS], download_bytes[SENT_KINDS];
 	struct stop *stop; /* of models_until; NULL: nothing ends early */
 };
 

@@ -40,6 +40,7 @@
 #include "start.h"
 #include "stop.h"
 #include "store.h"
+#include "usage.h"
 #include "version.h"
 #include "walks.h"
 #include "watch.h"
@@ -287,11 +288,24 @@ raise_file_limit(void)
 }
 
 static enum err
+build_workers(struct setup *u)
+{
+	const unsigned asked = u->s.fixed->worker_threads;
+	const unsigned workers = asked ? asked : cpu_count();
+	enum err e = worker_pool_new(&u->s.pool, workers < 2 ? 2 : workers);
+
+	if (!e)
+		e = worker_pool_new_behind(&u->s.slow, SLOW_THREADS, SLOW_BY);
+	if (!e)
+		e = worker_pool_new(&u->s.aside, 1);
+	return e ? e : usage_watch_new(&u->s.usage);
+}
+
+static enum err
 build(struct setup *u, struct why *why)
 {
 	const struct config *c = u->s.fixed;
 	uint8_t task_key[32];
-	unsigned workers = c->worker_threads ? c->worker_threads : cpu_count();
 
 	raise_file_limit();
 	enum err e = take_lock(u, why);
@@ -323,9 +337,7 @@ build(struct setup *u, struct why *why)
 	if (!e)
 		e = age_new(&u->s.age, &u->s, u->s.store, why);
 	if (!e)
-		e = worker_pool_new(&u->s.pool, workers < 2 ? 2 : workers);
-	if (!e)
-		e = worker_pool_new_behind(&u->s.slow, SLOW_THREADS, SLOW_BY);
+		e = build_workers(u);
 	if (!e)
 		e = store_write(u->s.store, settle_names, &u->s, why);
 	if (!e)
@@ -342,7 +354,7 @@ build(struct setup *u, struct why *why)
 	if (!e)
 		e = folder_new(&u->s.folder, &u->s, why);
 	if (!e)
-		e = server_new(&u->s.server, &u->s, routes_find, why);
+		e = server_new(&u->s.server, &u->s, &routes, why);
 	if (!e)
 		wake_join(&u->s.wake, server_wake, u->s.server);
 	if (!e)
@@ -502,6 +514,7 @@ setup_free(struct setup *u)
 	if (u->started)
 		server_stop(u->s.server, STOP_MS);
 	folder_free(u->s.folder);
+	worker_pool_free(u->s.aside);
 	worker_pool_free(u->s.slow);
 	worker_pool_free(u->s.pool);
 	if (u->s.registry)
@@ -519,6 +532,7 @@ setup_free(struct setup *u)
 	spool_close(u->s.spool);
 	models_close(u->s.models);
 	watch_free(u->watch);
+	usage_watch_free(u->s.usage);
 	reserve_free(u->s.reserve);
 	health_free(u->s.health);
 	evalsets_free(u->s.sets);

@@ -43,7 +43,6 @@ struct watch {
 	pthread_mutex_t lock; /* of stopping */
 	pthread_cond_t wake;
 	bool stopping;
-	bool tight; /* the disk has no room for the jobs; used by the thread alone */
 	unsigned looks, keys_faults; /* used by the thread alone */
 };
 
@@ -173,7 +172,7 @@ recovered(struct watch *h)
 static void
 look_now_and_then(struct watch *h)
 {
-	usage_watch(h->services, &h->tight);
+	usage_watch_look(h->services->usage, h->services);
 	engine_delete_old(h->services->engine);
 }
 

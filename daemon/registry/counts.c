@@ -88,6 +88,10 @@ registry_report(struct registry *r, struct registry_report *out)
 
 	pthread_mutex_lock(&r->lock);
 	*out = r->counts;
+	for (size_t i = 0; i < WAIT_UNKNOWN; i++)
+		out->waiting[i] = r->told.waiting[i];
+	for (size_t i = 0; i <= ABORT_UNKNOWN; i++)
+		out->gave_up[i] = r->told.gave_up[i];
 	for (size_t i = 0; i < REGISTRY_SECONDS; i++)
 		if ((double)r->seconds[i].at >= floor(since))
 			out->seen += r->seconds[i].devices;

@@ -41,10 +41,14 @@ move(struct registry *r, struct device *d, uint32_t place, uint8_t code)
 	struct device_status *s = &r->places[place].counts;
 	uint8_t old = d->told.by_place[place];
 
-	if (old != UNKNOWN)
+	if (old != UNKNOWN) {
 		--*counter(s, old);
-	if (code != UNKNOWN)
+		--*counter(&r->told, old);
+	}
+	if (code != UNKNOWN) {
 		++*counter(s, code);
+		++*counter(&r->told, code);
+	}
 	d->told.by_place[place] = code;
 }
 
@@ -89,8 +93,8 @@ device_status_close(struct registry *r, uint32_t place)
 		return;
 	pthread_mutex_lock(&r->lock);
 	for (size_t i = 0; i < r->count; i++)
-		if (place < r->items[i]->told.room)
-			r->items[i]->told.by_place[place] = UNKNOWN;
+		if (place < r->items[i]->told.room && r->items[i]->told.by_place[place] != UNKNOWN)
+			move(r, r->items[i], place, UNKNOWN);
 	r->places[place] = (struct registry_place){.used = false};
 	if (place < r->place_free)
 		r->place_free = place;

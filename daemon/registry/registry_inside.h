@@ -115,6 +115,7 @@ struct registry {
 	size_t ca_count;
 	struct registry_report counts; /* all but `seen`, which is counted from `seconds` */
 	struct registry_second seconds[REGISTRY_SECONDS]; /* a ring, by second modulo its length */
+	struct device_status told; /* of all places together */
 	struct registry_place *places; /* one for each job that has not ended */
 	uint32_t place_room, place_free; /* no place below place_free is free */
 	uint64_t closings; /* how often a place was closed */

@@ -2,7 +2,10 @@
 #define REPORT_H
 #include <stdint.h>
 
+#include "abort_reason.h"
+#include "codec.h"
 #include "histogram.h"
+#include "problem.h"
 #include "states.h"
 #include "wait_reason.h"
 
@@ -32,10 +35,24 @@ struct registry_report {
 	uint64_t not_renewed;
 	uint64_t contested; /* suspended, because several keys claim to be the device's */
 	uint64_t locked_out; /* active, with a certificate that was refused at the last contact */
+	/* Devices by what they were told last about a job, a device once for each job (device_status.h). */
+	uint64_t waiting[WAIT_UNKNOWN], gave_up[ABORT_UNKNOWN + 1];
 };
 
 struct spool_report {
 	uint64_t used_bytes, quota_bytes; /* quota 0: no limit */
+};
+
+/* How a model, or what stands beside it, was sent. */
+enum models_sent {
+	SENT_WHOLE,
+	SENT_DIFFERENCE, /* from another model */
+	SENT_STATE,
+	SENT_RANGE, /* a part: a download that goes on */
+	SENT_KINDS,
+};
+struct models_report {
+	uint64_t downloads_total[SENT_KINDS], download_bytes_total[SENT_KINDS];
 };
 
 /* Deltas of ended rounds that are kept (archive.h). */
@@ -55,20 +72,40 @@ struct engine_report {
 	uint64_t jobs_lacking; /* paused jobs that wait for a file that is gone or damaged */
 	/* A device's task of a round counts once, however often the device asks for it. */
 	uint64_t tasks_total, tasks_aborted_total;
+	uint64_t aborted[ABORT_UNKNOWN + 1]; /* tasks_aborted_total by enum abort_reason */
 	uint64_t deltas_total, delta_bytes_total; /* accepted */
+	/* The same by enum codec_id, with figures of models, which have no codec but f32. */
+	uint64_t deltas[CODEC_IDS], delta_bytes[CODEC_IDS];
+	struct histogram
+	    staleness_rounds; /* of accepted deltas: rounds from the base's to the one that takes them */
 	uint64_t rounds_committed_total, rounds_failed_total, rounds_reopened_total;
 	struct histogram round_seconds; /* from the opening of a round to its model */
 	struct histogram fold_seconds; /* from the first delta to the model's metric */
+	struct histogram report_seconds; /* from a task that goes out to what it brings, accepted */
+	struct histogram evaluation_seconds; /* of a model, here or by a program */
 	struct lock_report lock;
 };
 
 /* Classes of HTTP status: 2xx to 5xx. */
 #define SERVER_CLASSES 4
+#define SERVER_ROUTES_MAX 95
+/* What came of a handshake. */
+enum server_handshake {
+	HANDSHAKE_FULL,
+	HANDSHAKE_RESUMED,
+	HANDSHAKE_EXPIRED, /* with a certificate whose time is over, which renews itself and no more */
+	HANDSHAKE_OTHER_CA, /* refused, as no CA of this coordinator has made the certificate */
+	HANDSHAKE_FAILED, /* for another cause */
+	HANDSHAKE_SILENT, /* the peer said nothing, as a probe of the port does */
+	SERVER_HANDSHAKES,
+};
 struct server_report {
 	uint64_t connections; /* open now */
 	uint64_t connections_total;
-	uint64_t handshakes_total, handshakes_failed_total;
-	uint64_t responses_total[SERVER_CLASSES];
+	uint64_t handshakes[SERVER_HANDSHAKES];
+	/* By the place in the table of routes, and the class; behind the last one what no route answered. */
+	uint64_t responses[SERVER_ROUTES_MAX + 1][SERVER_CLASSES];
+	uint64_t refusals[PROBLEM_UNKNOWN]; /* by enum problem_type */
 	uint64_t received_bytes_total, sent_bytes_total; /* inside TLS */
 };
 

@@ -183,6 +183,8 @@ count_round(struct engine_report *r, const struct engine_outcome *o)
 	/* The clock may have been set back meanwhile. */
 	histogram_add(&r->round_seconds, fmax(o->row.closed_at - o->row.opened_at, 0));
 	histogram_add(&r->fold_seconds, o->fold_seconds);
+	if (o->evaluation_seconds > 0)
+		histogram_add(&r->evaluation_seconds, o->evaluation_seconds);
 }
 
 /* A stop has ended its rounds for good. Lock held. */

@@ -35,6 +35,7 @@ static const struct {
     [LOG_LEVEL_DEBUG] = {"debug", 7},
 };
 
+static atomic_ullong skipped_total;
 static atomic_int threshold = LOG_LEVEL_INFO;
 
 void
@@ -63,9 +64,17 @@ log_has_room(enum log_level level)
 	lines += room;
 	skipped = room ? 0 : skipped + 1;
 	pthread_mutex_unlock(&lock);
+	if (!room)
+		atomic_fetch_add(&skipped_total, 1);
 	if (before > 0)
 		log_event(LOG_LEVEL_INFO, "log.skipped", LOG_U("lines", before));
 	return room;
+}
+
+unsigned long long
+log_skipped(void)
+{
+	return atomic_load(&skipped_total);
 }
 
 static void __attribute__((format(printf, 2, 3))) add(struct line *l, const char *fmt, ...)

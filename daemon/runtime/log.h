@@ -37,6 +37,8 @@ struct log_pair {
 			log_event(level, __VA_ARGS__); \
 	} while (0)
 bool log_has_room(enum log_level level);
+/* How many lines were left out since the start. */
+unsigned long long log_skipped(void);
 
 void log_pairs(enum log_level level, const char *event, const struct log_pair *pairs);
 

@@ -14,7 +14,7 @@
 struct io {
 	struct loop *loop;
 	const struct services *services;
-	route_finder find;
+	const struct route_table *routes;
 	struct conn *conns, *freed;
 	/* Of conns: peers in their TLS handshake, and unauthenticated peers behind it. */
 	struct conn_unauthenticated {
@@ -34,8 +34,9 @@ struct io {
 	atomic_uint count;
 	/* For reports. Only this I/O thread adds to the counts. */
 	struct io_counts {
-		atomic_uint_least64_t connections, handshakes, handshakes_failed;
-		atomic_uint_least64_t responses[SERVER_CLASSES];
+		atomic_uint_least64_t connections, handshakes[SERVER_HANDSHAKES];
+		atomic_uint_least64_t responses[SERVER_ROUTES_MAX + 1][SERVER_CLASSES];
+		atomic_uint_least64_t refusals[PROBLEM_UNKNOWN];
 		atomic_uint_least64_t received_bytes, sent_bytes;
 	} counts;
 	/* Shared by all threads: what remote addresses cost (peers.h), and what identities cost, by the first bytes of identity.owner. */
@@ -70,6 +71,8 @@ bool conn_evict(struct io *io, bool handshake);
 void conn_tick(struct io *io, uint64_t now_ms);
 /* Calls the handlers of parked exchanges again. */
 void conn_wake_parked(struct io *io);
+/* Adds what was counted to a report (conn_counts.c). */
+void conn_add_counts(const struct io_counts *from, struct server_report *to);
 /* Stops taking requests: idle connections close, parked ones are answered, busy ones finish. */
 void conn_stop(struct io *io);
 /* At the end of a batch of events: serves the queue of unauthenticated connections as far as their processor time goes. */

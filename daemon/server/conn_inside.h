@@ -84,6 +84,11 @@ void conn_count(atomic_uint_least64_t *at, uint64_t n);
 /* The time by clock_ms that is `seconds` from now. */
 uint64_t conn_deadline(uint64_t seconds);
 
+/* --- conn_counts.c, for reports */
+void conn_count_handshake(struct conn *c, enum server_handshake how);
+/* Once for each answer. */
+void conn_count_response(struct conn *c);
+
 /* --- conn_proxy.c: one step; true if another may follow at once */
 bool conn_advance_proxy(struct conn *c);
 

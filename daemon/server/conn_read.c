@@ -126,10 +126,12 @@ conn_advance_handshake(struct conn *c)
 	}
 	if (r == TLS_AGAIN_IN || r == TLS_AGAIN_OUT)
 		return conn_await(c, r);
-	conn_count(&c->io->counts.handshakes, 1);
 	if (r != TLS_OK) {
-		bool heard = tls_heard(c->tls);
-		conn_count(&c->io->counts.handshakes_failed, heard);
+		const bool heard = tls_heard(c->tls);
+		conn_count_handshake(c,
+		    tls_peer_refused(c->tls) ? HANDSHAKE_OTHER_CA
+			: heard		     ? HANDSHAKE_FAILED
+					     : HANDSHAKE_SILENT);
 		log_failed(c, heard);
 		conn_close(c);
 		return false;
@@ -137,6 +139,10 @@ conn_advance_handshake(struct conn *c)
 	conn_end_handshake(c);
 	c->has_cert =
 	    tls_peer_cert(c->tls, &cert) == ERR_OK && x509_parse(&c->cert, &cert, NULL) == ERR_OK;
+	conn_count_handshake(c,
+	    c->has_cert && (double)c->cert.not_after < clock_wall() ? HANDSHAKE_EXPIRED
+		: tls_resumed(c->tls)				    ? HANDSHAKE_RESUMED
+								    : HANDSHAKE_FULL);
 	conn_change_state(c, CONN_HEAD);
 	return true;
 }

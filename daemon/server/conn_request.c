@@ -82,11 +82,12 @@ static void
 give_to_worker(struct conn *c, enum conn_state state, void (*fn)(void *arg))
 {
 	const struct services *s = c->io->services;
-	const bool slow = c->x.route->kind == ROUTE_SLOW && s->slow;
+	const enum route_kind kind = c->x.route->kind;
 
 	conn_change_state(c, state);
-	enum err e = slow ? worker_submit_for(s->slow, c->x.who.owner, fn, &c->x)
-			  : worker_submit(s->pool, fn, &c->x);
+	enum err e = kind == ROUTE_SLOW && s->slow
+	    ? worker_submit_for(s->slow, c->x.who.owner, fn, &c->x)
+	    : worker_submit(kind == ROUTE_ASIDE && s->aside ? s->aside : s->pool, fn, &c->x);
 	if (!e)
 		return;
 	conn_change_state(c, CONN_WRITE);
@@ -124,6 +125,7 @@ dispatch(struct conn *c)
 		break;
 	case ROUTE_WORK:
 	case ROUTE_SLOW:
+	case ROUTE_ASIDE:
 		give_to_worker(c, CONN_BUSY, work_handle);
 		break;
 	case ROUTE_STREAM:
@@ -205,8 +207,10 @@ conn_identify(struct conn *c)
 	struct token token;
 
 	*who = (struct identity){.roles = ROLE_ANYONE, .has_cert = c->has_cert};
-	if (c->kind == CONN_PROBE)
+	if (c->kind == CONN_PROBE) {
+		who->roles |= conn_config(c->io)->metrics_plain ? ROLE_METRICS : 0;
 		return;
+	}
 	if (c->kind == CONN_LOCAL)
 		who->roles |= ROLE_ADMIN;
 	else if (c->has_cert)
@@ -278,14 +282,16 @@ find_route(struct conn *c, struct why *why, const char **detail)
 	struct exchange *x = &c->x;
 	bool path_known = false;
 
-	x->route = c->io->find(x->request.method, x->request.path, x->param, &path_known);
+	x->route = c->io->routes->find(x->request.method, x->request.path, x->param, &path_known);
+	x->asked = x->route;
 	/* A claim is decided once per request; routed again, the request goes to its own route. */
 	if (x->who.claims && x->route && x->retry_after_s == 0 && !c->claimed) {
 		c->claimed = true;
-		x->route = c->io->find(VERB_POST, ROUTE_CLAIM, x->param, &path_known);
+		x->route = c->io->routes->find(VERB_POST, ROUTE_CLAIM, x->param, &path_known);
 	}
-	if (c->kind == CONN_PROBE && x->route && !x->route->probe)
-		x->route = NULL;
+	if (c->kind == CONN_PROBE && x->route &&
+	    !(x->route->probe && (x->route->roles & x->who.roles)))
+		x->route = x->asked = NULL;
 	if (x->retry_after_s > 0) {
 		*detail = c->counted ? "this identity has asked too often"
 				     : "this identity has too many connections";

@@ -107,15 +107,6 @@ note_refusal(const struct conn *c)
 		    c->io->services->registry, x->who.device, x->response.problem);
 }
 
-static void
-count_response(const struct conn *c)
-{
-	unsigned hundreds = c->x.response.status / 100;
-
-	if (hundreds >= 2 && hundreds < 2 + SERVER_CLASSES)
-		conn_count(&c->io->counts.responses[hundreds - 2], 1);
-}
-
 /* Moves the body to the output; of a list that goes on, its first piece, as a chunk. */
 static enum err
 put_body(struct conn *c)
@@ -155,7 +146,7 @@ conn_respond(struct conn *c)
 	if (!conn_hold(c, r->body.len) && reads(x))
 		refuse_to_hold(c);
 	log_response(c);
-	count_response(c);
+	conn_count_response(c);
 	conn_count_body(c);
 	conn_count_answer(c, reads(x) ? r->body.len : 0);
 	note_refusal(c);

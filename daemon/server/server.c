@@ -54,7 +54,7 @@ struct thread {
 
 struct server {
 	const struct services *services;
-	route_finder find;
+	const struct route_table *routes;
 	struct listener *listeners;
 	size_t listener_count;
 	struct thread threads[2 * SERVER_THREADS_MAX];
@@ -448,7 +448,7 @@ init_thread(struct server *s, struct thread *t)
 	pace_init(&t->pace);
 	t->io.pace = t->door ? &t->pace : NULL;
 	t->io.services = s->services;
-	t->io.find = s->find;
+	t->io.routes = s->routes;
 	t->io.peers = s->peers;
 	t->io.identities = s->identities;
 	t->io.scratch = malloc(CONN_SCRATCH);
@@ -461,7 +461,8 @@ init_thread(struct server *s, struct thread *t)
 }
 
 enum err
-server_new(struct server **out, const struct services *services, route_finder find, struct why *why)
+server_new(struct server **out, const struct services *services, const struct route_table *routes,
+    struct why *why)
 {
 	struct server *s = calloc(1, sizeof(*s));
 	struct rlimit files = {.rlim_cur = RLIM_INFINITY};
@@ -470,7 +471,7 @@ server_new(struct server **out, const struct services *services, route_finder fi
 	if (!s)
 		return err_set(why, ERR_NOMEM, "no memory");
 	s->services = services;
-	s->find = find;
+	s->routes = routes;
 	getrlimit(RLIMIT_NOFILE, &files);
 	s->files = files.rlim_cur;
 	e = tally_new(&s->peers);
@@ -535,24 +536,18 @@ server_forget(struct server *s)
 	server_wake(s);
 }
 
-static void
-add_counts(const struct io_counts *from, struct server_report *to)
-{
-	to->connections_total += atomic_load(&from->connections);
-	to->handshakes_total += atomic_load(&from->handshakes);
-	to->handshakes_failed_total += atomic_load(&from->handshakes_failed);
-	for (unsigned i = 0; i < SERVER_CLASSES; i++)
-		to->responses_total[i] += atomic_load(&from->responses[i]);
-	to->received_bytes_total += atomic_load(&from->received_bytes);
-	to->sent_bytes_total += atomic_load(&from->sent_bytes);
-}
-
 void
 server_report(const struct server *s, struct server_report *out)
 {
 	*out = (struct server_report){.connections = open_connections(s)};
 	for (unsigned i = 0; i < s->thread_count; i++)
-		add_counts(&s->threads[i].io.counts, out);
+		conn_add_counts(&s->threads[i].io.counts, out);
+}
+
+const struct route_table *
+server_routes(const struct server *s)
+{
+	return s->routes;
 }
 
 static void

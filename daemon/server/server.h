@@ -8,8 +8,8 @@ struct server;
 struct server_report; /* report.h */
 
 /* Binds the listeners (TLS) and the admin socket. ERR_IO naming the address when one is taken. */
-ERR_MUST_USE enum err server_new(
-    struct server **out, const struct services *services, route_finder find, struct why *why);
+ERR_MUST_USE enum err server_new(struct server **out, const struct services *services,
+    const struct route_table *routes, struct why *why);
 /* Could server_new bind the listeners for TLS and for probes now? Fails as server_new would. */
 ERR_MUST_USE enum err server_try(const struct config *c, struct why *why);
 /* Starts the threads. */
@@ -24,6 +24,8 @@ void server_wake(void *server);
  * resumes. Any thread. */
 void server_forget(struct server *s);
 void server_report(const struct server *s, struct server_report *out);
+/* The table that server_new was given. */
+const struct route_table *server_routes(const struct server *s);
 /* Closes listeners, lets running requests finish for at most wait_ms, joins the threads. */
 void server_stop(struct server *s, uint64_t wait_ms);
 void server_free(struct server *s);

@@ -126,6 +126,7 @@ tasks_central_give_up(struct engine *g, struct job *j, const uint8_t device[32],
 	    c->gave_up_count < ENGINE_CENTRAL_GAVE_UP)
 		memcpy(c->gave_up[c->gave_up_count++], device, 32);
 	jobs_counts(g)->tasks_aborted_total++;
+	jobs_counts(g)->aborted[cause.reason]++;
 	hex_encode(hex, device, 8);
 	if (spent_log(jobs_uses(g).spent, jobs_uses(g).config, device, 0))
 		log_event(LOG_LEVEL_INFO, "task.aborted", LOG_S("job", job_facts(j)->hex),

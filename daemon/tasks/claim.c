@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "codec.h"
 #include "hex.h"
 #include "judge.h"
 #include "log.h"
@@ -134,6 +135,7 @@ fill_claim(struct engine_claim *out, const struct job *j, const struct manifest 
 	    .examples = m->examples,
 	    .accuracy = m->accuracy,
 	    .speed = {.steps = steps, .samples = training_samples(local, m->examples, steps)},
+	    .codec = m->codec < CODEC_IDS ? m->codec : CODEC_F32,
 	    .elements = m->elements,
 	    .payload_bytes = m->payload_bytes,
 	    .entries = recipe_upload_entries(&facts->work->spec.recipe.upload, m->elements),
@@ -268,8 +270,10 @@ take(struct engine *g, struct job *j, struct engine_claim *claim)
 		return actions & ROSTER_DO_LATER ? ERR_AGAIN : ERR_STATE;
 	claim->fresh = actions & ROSTER_DO_FRESH;
 	claim->folded = job_facts(j)->row.round + ((actions & ROSTER_DO_NEXT) != 0);
-	if (out)
+	if (out) {
 		claim->speed.seconds = seconds_of(v);
+		claim->given_ms = v->given_ms;
+	}
 	const unsigned how = (actions & ROSTER_DO_FRESH ? ROUND_TAKE_FRESH : 0) |
 	    (actions & ROSTER_DO_NEXT ? ROUND_TAKE_NEXT : 0);
 	const unsigned taken = rounds_step(g, j, ROUND_TAKE, how);
@@ -321,6 +325,21 @@ settle(struct engine *g, struct job *j, const struct engine_claim *claim, bool d
 		rounds_step(g, j, ROUND_EXPIRED, 0);
 }
 
+/* Lock held. */
+static void
+count_taken(struct engine_report *r, const struct engine_claim *claim, uint64_t body_bytes)
+{
+	r->delta_bytes_total += body_bytes;
+	r->delta_bytes[claim->codec] += body_bytes;
+	if (claim->given_ms > 0)
+		histogram_add(&r->report_seconds, (double)(clock_ms() - claim->given_ms) / 1000);
+	if (claim->kind != TASK_TRAIN)
+		return;
+	r->deltas_total++;
+	r->deltas[claim->codec]++;
+	histogram_add(&r->staleness_rounds, (double)(claim->folded - claim->round));
+}
+
 void
 tasks_settle(struct engine *g, const struct engine_claim *claim, bool durable, uint64_t body_bytes)
 {
@@ -329,8 +348,7 @@ tasks_settle(struct engine *g, const struct engine_claim *claim, bool durable, u
 	if (durable) {
 		if (j)
 			jobs_count_bytes(j, body_bytes, 0);
-		jobs_counts(g)->deltas_total += claim->kind == TASK_TRAIN;
-		jobs_counts(g)->delta_bytes_total += body_bytes;
+		count_taken(jobs_counts(g), claim, body_bytes);
 	}
 	if (j && durable && !claim->central) {
 		tasks_size_note(j, claim);
@@ -366,6 +384,7 @@ give_up(struct engine *g, struct job *j, struct invite *v, struct abort_cause ca
 	if (cause.reason == ABORT_BAD_MODEL)
 		rounds_doubt(g, facts->row.base);
 	jobs_counts(g)->tasks_aborted_total++;
+	jobs_counts(g)->aborted[cause.reason]++;
 	hex_encode(hex, v->device, 8);
 	if (actions & ROSTER_DO_GAVE_UP)
 		rounds_step(g, j, ROUND_GAVE_UP, jobs_guard_blames(j, v, cause.reason));

@@ -41,6 +41,9 @@ struct engine_claim {
 	uint64_t folded; /* set by tasks_take: the round that it goes into, */
 	/* and how fast the device was; seconds 0: it is not known when it got the task. The upload's part and the time are the caller's. */
 	struct store_speed speed;
+	uint64_t
+	    given_ms; /* set by tasks_take: when the task went out, by clock_ms; 0: it is not known */
+	uint16_t codec; /* enum codec_id */
 	uint64_t elements, payload_bytes;
 	uint64_t entries; /* codec_params.entries */
 	double max_norm;

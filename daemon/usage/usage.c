@@ -2,7 +2,9 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -132,16 +134,64 @@ usage_fits(const struct usage *u, uint64_t bytes)
 	return u->total_bytes == 0 || bytes <= u->free_bytes;
 }
 
+struct usage_watch {
+	pthread_mutex_t lock;
+	bool known, tight;
+	struct usage last;
+};
+
+enum err
+usage_watch_new(struct usage_watch **out)
+{
+	struct usage_watch *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return ERR_NOMEM;
+	pthread_mutex_init(&w->lock, NULL);
+	*out = w;
+	return ERR_OK;
+}
+
 void
-usage_watch(const struct services *s, bool *tight)
+usage_watch_free(struct usage_watch *w)
+{
+	if (!w)
+		return;
+	pthread_mutex_destroy(&w->lock);
+	free(w);
+}
+
+void
+usage_watch_look(struct usage_watch *w, const struct services *s)
 {
 	struct usage u;
 
-	if (usage_read(s, &u, NULL) || usage_fits(&u, u.need_bytes) != *tight)
+	if (usage_read(s, &u, NULL))
 		return;
-	*tight = !*tight;
-	log_event(*tight ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, *tight ? "disk.forecast" : "disk.fits",
-	    LOG_U("need", u.need_bytes), LOG_U("free", u.free_bytes),
-	    LOG_S(
-		"why", *tight ? "the jobs need more than is free; rivulet status says which" : ""));
+	const bool tight = !usage_fits(&u, u.need_bytes);
+	pthread_mutex_lock(&w->lock);
+	const bool turned = tight != w->tight;
+	w->last = u;
+	w->known = true;
+	w->tight = tight;
+	pthread_mutex_unlock(&w->lock);
+	if (turned)
+		log_event(tight ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
+		    tight ? "disk.forecast" : "disk.fits", LOG_U("need", u.need_bytes),
+		    LOG_U("free", u.free_bytes),
+		    LOG_S("why",
+			tight ? "the jobs need more than is free; rivulet status says which" : ""));
+}
+
+bool
+usage_watch_last(struct usage_watch *w, struct usage *out)
+{
+	*out = (struct usage){.total_bytes = 0};
+	if (!w)
+		return false;
+	pthread_mutex_lock(&w->lock);
+	*out = w->last;
+	const bool known = w->known;
+	pthread_mutex_unlock(&w->lock);
+	return known;
 }

@@ -26,7 +26,14 @@ bool usage_fits(const struct usage *u, uint64_t bytes);
 /* A job's forecast, without the spool if it is not on the disk, and with at most keep_bytes of kept deltas. */
 struct job_forecast usage_forecast(const struct usage *u, const struct job_view *job);
 uint64_t usage_bytes(const struct job_forecast *f);
-/* Logs once when the disk has no room for the jobs any more, and once when it has again. *tight is the caller's, false at first. */
-void usage_watch(const struct services *s, bool *tight);
+
+/* What was read last, so that a report asks no disk. Any thread. */
+struct usage_watch;
+ERR_MUST_USE enum err usage_watch_new(struct usage_watch **out);
+void usage_watch_free(struct usage_watch *w); /* NULL is legal */
+/* Reads, and logs once when the disk has no room for the jobs any more, and once when it has again. */
+void usage_watch_look(struct usage_watch *w, const struct services *s);
+/* False: nothing was read yet. */
+bool usage_watch_last(struct usage_watch *w, struct usage *out);
 
 #endif

@@ -28,6 +28,7 @@ COLUMNS = ["anyone", "device", "reader", "submitter", "admin", "reader-token", "
 TABLE = """
 GET /healthz                         | 200 200 200 200 200 200 200 200
 GET /readyz                          | 200 200 200 200 200 200 200 200
+GET /metrics                         | N F 200 200 200 200 200 200
 GET /v1/ca                           | 200 200 200 200 200 200 200 200
 POST /v1/join {}                     | 401:bad-token 401:bad-token 401:bad-token 401:bad-token 401:bad-token 400:bad-message 400:bad-message 400:bad-message
 POST /v1/renew                       | N 200 200 200 200 N N F

@@ -143,6 +143,8 @@ find(enum http_verb verb, const char *path, char param[2][72], bool *path_known)
 	return NULL;
 }
 
+static const struct route_table fixture_routes = {NULL, 0, find};
+
 static inline int
 setup(void **state)
 {
@@ -154,7 +156,7 @@ setup(void **state)
 	b->services.fixed = &b->config;
 	assert_int_equal(shared_new(&b->services.config, &b->config, NULL), ERR_OK);
 	b->io.services = &b->services;
-	b->io.find = find;
+	b->io.routes = &fixture_routes;
 	b->io.scratch = malloc(SCRATCH);
 	assert_non_null(b->io.scratch);
 	memset(b->io.scratch, CANARY, SCRATCH);

@@ -79,7 +79,7 @@ counted(void **state)
 	assert_int_equal(r.rounds_failed_total + r.tasks_aborted_total, 0);
 	assert_int_equal(r.round_seconds.count, 1);
 	assert_int_equal(r.fold_seconds.count, 1);
-	assert_true(r.fold_seconds.sum_seconds <= r.round_seconds.sum_seconds);
+	assert_true(r.fold_seconds.sum <= r.round_seconds.sum);
 	assert_true(r.lock.held_seconds.count > 10);
 	assert_true(r.lock.held_cpu_seconds_max > 0);
 }

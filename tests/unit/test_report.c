@@ -27,15 +27,41 @@ buckets(void **state)
 	histogram_add(&h, 0.5);
 	histogram_add(&h, 1000);
 	assert_int_equal(h.count, 5);
-	assert_true(fabs(h.sum_seconds - 1000.5000025) < 1e-9);
+	assert_true(fabs(h.sum - 1000.5000025) < 1e-9);
 	assert_int_equal(h.buckets[0], 2);
 	assert_int_equal(h.buckets[1], 1);
 	assert_int_equal(h.buckets[17], 1);
-	assert_true(fabs(histogram_bound(17) - 0.5) < 1e-12);
+	assert_true(fabs(histogram_bound(HISTOGRAM_FINE, 17) - 0.5) < 1e-12);
 	assert_int_equal(h.buckets[HISTOGRAM_BOUNDS], 1);
-	assert_true(isinf(histogram_bound(HISTOGRAM_BOUNDS)));
+	assert_true(isinf(histogram_bound(HISTOGRAM_FINE, HISTOGRAM_BOUNDS)));
 	for (size_t i = 1; i < HISTOGRAM_BOUNDS; i++)
-		assert_true(histogram_bound(i) > histogram_bound(i - 1));
+		assert_true(
+		    histogram_bound(HISTOGRAM_FINE, i) > histogram_bound(HISTOGRAM_FINE, i - 1));
+}
+
+static void
+scales(void **state)
+{
+	struct histogram late = {.scale = HISTOGRAM_LONG}, rounds = {.scale = HISTOGRAM_ROUNDS};
+
+	(void)state;
+	assert_int_equal(histogram_bounds(HISTOGRAM_LONG), 18);
+	for (size_t i = 1; i < 18; i++)
+		assert_true(histogram_bound(HISTOGRAM_LONG, i) ==
+		    2 * histogram_bound(HISTOGRAM_LONG, i - 1));
+	histogram_add(&late, 0.1);
+	histogram_add(&late, 0.11);
+	histogram_add(&late, 1e5);
+	assert_int_equal(late.buckets[0], 1);
+	assert_int_equal(late.buckets[1], 1);
+	assert_int_equal(late.buckets[18], 1);
+	histogram_add(&rounds, 0);
+	histogram_add(&rounds, 1);
+	histogram_add(&rounds, 3);
+	assert_int_equal(rounds.buckets[0], 1);
+	assert_int_equal(rounds.buckets[1], 1);
+	assert_int_equal(rounds.buckets[3], 1);
+	assert_true(isinf(histogram_bound(HISTOGRAM_ROUNDS, histogram_bounds(HISTOGRAM_ROUNDS))));
 }
 
 static void
@@ -70,7 +96,7 @@ held(void **state)
 	lock_report(&l, &r);
 	lock_release(&l);
 	assert_int_equal(r.held_seconds.count, 2);
-	assert_true(r.held_seconds.sum_seconds >= 0.022);
+	assert_true(r.held_seconds.sum >= 0.022);
 	assert_true(r.held_cpu_seconds_max >= 0.002 && r.held_cpu_seconds_max < 0.020);
 	lock_deinit(&l);
 }
@@ -123,6 +149,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(buckets),
+	    cmocka_unit_test(scales),
 	    cmocka_unit_test(held),
 	    cmocka_unit_test(gives_way),
 	};

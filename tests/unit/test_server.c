@@ -63,7 +63,7 @@ static struct server *
 start(struct bench *b)
 {
 	struct server *s = NULL;
-	enum err e = server_new(&s, &b->services, routes_find, &b->why);
+	enum err e = server_new(&s, &b->services, &routes, &b->why);
 
 	if (e)
 		fail_msg("%s: %s", err_name(e), b->why.text);
@@ -117,7 +117,7 @@ a_second_coordinator_leaves_the_first_alone(void **state)
 	struct bench *b = *state;
 	struct server *s = start(b), *other = NULL;
 
-	assert_int_equal(server_new(&other, &b->services, routes_find, &b->why), ERR_EXISTS);
+	assert_int_equal(server_new(&other, &b->services, &routes, &b->why), ERR_EXISTS);
 	assert_non_null(strstr(b->why.text, "another coordinator answers on"));
 	assert_true(answers(b->config.admin_socket));
 	server_free(s);
@@ -132,10 +132,10 @@ a_port_in_use_is_refused(void **state)
 
 	b->config.listen[0].port = server_port(s);
 	b->config.admin_socket[0] = '\0';
-	assert_int_equal(server_new(&other, &b->services, routes_find, &b->why), ERR_IO);
+	assert_int_equal(server_new(&other, &b->services, &routes, &b->why), ERR_IO);
 	assert_non_null(strstr(b->why.text, "is in use by another program"));
 	server_free(s);
-	assert_int_equal(server_new(&other, &b->services, routes_find, &b->why), ERR_OK);
+	assert_int_equal(server_new(&other, &b->services, &routes, &b->why), ERR_OK);
 	server_free(other);
 }
 

@@ -18,6 +18,7 @@ enum codec_id {
 	CODEC_SPARSE = 4,
 	CODEC_BF16 = 5,
 	CODEC_SIGN = 6,
+	CODEC_IDS,
 };
 
 struct prng;
