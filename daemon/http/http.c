@@ -93,14 +93,15 @@ http_reason(unsigned status)
 
 /* --- queries */
 
-/* Decodes the byte at *p, which it moves on. False: no escape begins with this percent sign. */
+/* Decodes the byte at *p, which it moves on; a plus is a space, as forms, browsers and curl have it. False: no escape begins with this percent
+ * sign. */
 static bool
 take_byte(const char **p, const char *end, unsigned char *out)
 {
 	const char *at = *p;
 	char digits[3] = "";
 
-	*out = (unsigned char)*at;
+	*out = *at == '+' ? ' ' : (unsigned char)*at;
 	*p = at + 1;
 	if (*at != '%')
 		return true;

@@ -11,8 +11,8 @@ struct buf;
 /*
  * HTTP/1.1 heads: from bytes to a request, from a response to bytes. The reader (RFC 9112) is strict: each line ends in CRLF, and there are no
  * folded lines, no space before a colon, no other version, no escapes and no bytes outside ASCII in the path, no Transfer-Encoding and no
- * upgrade; Host and what else decides something comes once. In the query %XX stands for a byte of a value, where all such bytes are UTF-8
- * without control characters. Bodies are the connection's business. No I/O.
+ * upgrade; Host and what else decides something comes once. In the query %XX stands for a byte of a value and + for a space, where all
+ * such bytes are UTF-8 without control characters. Bodies are the connection's business. No I/O.
  */
 /* Bytes of a header block. The settings' header_bytes is less. */
 #define HTTP_HEAD_MAX (80u << 10)

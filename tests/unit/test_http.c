@@ -347,11 +347,7 @@ request_lines(void **state)
 	    /* bytes outside ASCII, escapes, fragments */
 	    "GET /\xc3\xa4 HTTP/1.1", "GET /\x80 HTTP/1.1", "GET /\x7f HTTP/1.1",
 	    "G\xc4T / HTTP/1.1", "GET /%2e%2e HTTP/1.1", "GET /%00 HTTP/1.1",
-	    "GET /a?b=%4 HTTP/1.1", "GET /a?b=% HTTP/1.1", "GET /a?b=%4g HTTP/1.1",
-	    "GET /a?b=%g4 HTTP/1.1", "GET /a?b=%00 HTTP/1.1", "GET /a?b=%0d%0a HTTP/1.1",
-	    "GET /a?b=%7F HTTP/1.1", "GET /a?b=%ff HTTP/1.1", "GET /a?b=%c3 HTTP/1.1",
-	    "GET /a?b=%c3&c HTTP/1.1", "GET /a?b=%c0%af HTTP/1.1", "GET /%61?b=c HTTP/1.1",
-	    "GET /a?b=%23#c HTTP/1.1", "GET /#a HTTP/1.1",
+	    "GET /a?b=%4 HTTP/1.1", "GET /#a HTTP/1.1",
 	    /* other forms of a target */
 	    "GET http://c/ HTTP/1.1", "GET * HTTP/1.1", "OPTIONS * HTTP/1.1", "GET ?a HTTP/1.1",
 	    "CONNECT c:443 HTTP/1.1", "CONNECT /c HTTP/1.1", "GET a HTTP/1.1"};
