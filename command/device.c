@@ -14,15 +14,13 @@
 static enum err
 list(struct cmd_admin *a, const struct cmd_devices_filter *filter, bool names, struct why *why)
 {
-	struct json *doc = NULL, *picked;
-	enum err e = cmd_admin_call(a, "GET", "/v1/devices", NULL, &doc, why);
+	struct json *picked;
+	enum err e = cmd_devices_ask(a, filter, &picked, why);
 
 	if (e)
 		return e;
-	picked = cmd_devices_pick(json_get(doc, "devices"), filter);
-	json_free(doc);
 	if (a->json) {
-		doc = json_object();
+		struct json *doc = json_object();
 		json_add(doc, "devices", picked);
 		cmd_print_json(doc);
 		json_free(doc);
@@ -48,6 +46,10 @@ device_list(int argc, char **argv)
 	    {"where", 0, "K=V", "only with this label, several with commas", &filter.where, NULL},
 	    {"label", 0, "K=V", "the same", &filter.where, NULL},
 	    {"reason", 0, "WORD", "only those that wait for this reason", &filter.reason, NULL},
+	    {"silent", 0, "TIME", "only those not heard of for so long, as 30m, 24h, 7d, or never",
+		&filter.silent, NULL},
+	    {"agent", 0, "VERSION", "only agents of this version, or one that begins so: 1.1",
+		&filter.agent, NULL},
 	    {"cloned", 0, NULL, "only keys that were seen on two machines", NULL, &filter.cloned},
 	    {"contested", 0, NULL, "only those that several keys claim to be", NULL,
 		&filter.contested},
@@ -56,8 +58,8 @@ device_list(int argc, char **argv)
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
 	const struct option_usage usage = {
-	    "device list [--state STATE] [--where k=v] [--reason WORD] "
-	    "[--cloned] [--contested] [--names] " CMD_ADMIN_USAGE,
+	    "device list [--state STATE] [--where k=v] [--reason WORD] [--silent TIME] "
+	    "[--agent VERSION] [--cloned] [--contested] [--names] " CMD_ADMIN_USAGE,
 	    "Lists the devices that joined.", 0, 0};
 	struct option_words words;
 	struct why why = {""};

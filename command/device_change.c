@@ -168,16 +168,17 @@ set_all(struct change *c, const struct json *picked, struct why *why)
 
 /* --- which */
 
-static struct json *
-pick_where(const struct change *c, const struct json *devices)
+static enum err
+pick_where(struct change *c, struct json *out, struct why *why)
 {
-	struct json *picked = cmd_devices_pick(devices, &c->filter), *out = json_array();
+	struct json *picked = NULL;
+	enum err e = cmd_devices_ask(&c->admin, &c->filter, &picked, why);
 
-	for (const struct json *d = json_first(picked); d; d = json_next(d))
+	for (const struct json *d = json_first(picked); d && !e; d = json_next(d))
 		if (c->verb->from & 1u << state_of(d))
 			json_push(out, json_copy(d));
 	json_free(picked);
-	return out;
+	return e;
 }
 
 static const struct json *
@@ -192,11 +193,11 @@ of_id(const struct json *devices, const char *id)
 }
 
 static enum err
-pick_named(struct change *c, const struct json *devices, const struct option_words *words,
-    struct json *out, struct why *why)
+pick_named(struct change *c, const struct option_words *words, struct json *out, struct why *why)
 {
+	struct json *devices = NULL;
 	char id[CMD_FIND_ID];
-	enum err e = ERR_OK;
+	enum err e = cmd_devices_ask(&c->admin, &c->filter, &devices, why);
 
 	for (size_t i = 0; i < words->count && !e; i++) {
 		e = cmd_find(&c->admin, CMD_FIND_DEVICE, words->words[i], id, why);
@@ -206,15 +207,16 @@ pick_named(struct change *c, const struct json *devices, const struct option_wor
 		if (!e)
 			json_push(out, json_copy(found));
 	}
+	json_free(devices);
 	return e;
 }
 
 static enum err
-change_all(
-    struct change *c, const struct json *devices, const struct option_words *words, struct why *why)
+change_all(struct change *c, const struct option_words *words, struct why *why)
 {
-	struct json *picked = c->filter.where ? pick_where(c, devices) : json_array();
-	enum err e = pick_named(c, devices, words, picked, why);
+	struct json *picked = json_array();
+	enum err e =
+	    c->filter.where ? pick_where(c, picked, why) : pick_named(c, words, picked, why);
 	size_t count = json_count(picked);
 
 	/* A name is one device's. */
@@ -274,19 +276,14 @@ print(struct change *c)
 static enum err
 run(struct change *c, const struct option_words *words, struct why *why)
 {
-	struct json *doc = NULL;
 	enum err e = cmd_admin_open(&c->admin, why);
 
-	if (!e)
-		e = cmd_admin_call(&c->admin, "GET", "/v1/devices", NULL, &doc, why);
-	const struct json *devices = json_get(doc, "devices");
 	c->answers = json_array();
 	if (!e)
-		e = change_all(c, devices, words, why);
+		e = change_all(c, words, why);
 	if (!e || json_count(c->answers) > 0)
 		print(c);
 	json_free(c->answers);
-	json_free(doc);
 	return e;
 }
 

@@ -1,9 +1,12 @@
 #include "devices.h"
 
+#include <ctype.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "admin.h"
 #include "buf.h"
 #include "clock.h"
 #include "jobs.h"
@@ -15,6 +18,8 @@
 #define NAME_SHOWN 16
 #define LABELS_SHOWN 16
 #define REASON_SHOWN 20
+/* Of a path and its query: a coordinator takes less than 1024. Longer ones are not sent. */
+#define PATH_LEN_MAX 1000
 
 /* The label that "k=v" at p asks for: is it there? *rest is what follows. */
 static bool
@@ -41,8 +46,13 @@ wanted(const struct cmd_devices_filter *filter)
 }
 
 enum err
-cmd_devices_check(const struct cmd_devices_filter *filter, struct why *why)
+cmd_devices_check(struct cmd_devices_filter *filter, struct why *why)
 {
+	if (filter->silent && !cmd_admin_duration(filter->silent, &filter->silent_s))
+		return err_set(why, ERR_INVALID, "--silent wants a time like 90s, 30m, 24h or 7d");
+	if ((filter->agent && !*filter->agent) || (filter->reason && !*filter->reason))
+		return err_set(
+		    why, ERR_INVALID, "--agent and --reason want a word, and nothing is given");
 	if (filter->state && !states_device_find(filter->state))
 		return err_set(why, ERR_INVALID,
 		    "--state is active, suspended, revoked or left, not \"%.40s\"", filter->state);
@@ -84,7 +94,25 @@ is_contested(const struct json *device)
 }
 
 static bool
-passes(const struct json *device, const struct cmd_devices_filter *filter)
+is_silent(const struct json *device, double since)
+{
+	double at;
+
+	return !json_double(json_get(device, "last_contact"), &at) || at <= since;
+}
+
+/* As the coordinator decides: "1.1" is "1.1.0+15.g8904a80", and not "1.10". */
+static bool
+is_agent(const struct json *device, const char *version)
+{
+	const char *agent = json_string(json_get(device, "agent"));
+	size_t len = strlen(version);
+
+	return agent && strncmp(agent, version, len) == 0 && !isalnum((unsigned char)agent[len]);
+}
+
+static bool
+passes(const struct json *device, const struct cmd_devices_filter *filter, double now)
 {
 	const char *state = json_string(json_get(device, "state"));
 
@@ -98,6 +126,10 @@ passes(const struct json *device, const struct cmd_devices_filter *filter)
 	    locked_out(device) ? locked_out(device) : json_string(json_get(device, "reason"));
 	if (filter->reason && (!reason || strcmp(reason, filter->reason) != 0))
 		return false;
+	if (filter->silent && !is_silent(device, now - (double)filter->silent_s))
+		return false;
+	if (filter->agent && !is_agent(device, filter->agent))
+		return false;
 	for (const char *p = wanted(filter); *p;)
 		if (!label_fits(json_get(device, "labels"), p, &p))
 			return false;
@@ -105,14 +137,61 @@ passes(const struct json *device, const struct cmd_devices_filter *filter)
 }
 
 struct json *
-cmd_devices_pick(const struct json *devices, const struct cmd_devices_filter *filter)
+cmd_devices_pick(const struct json *devices, const struct cmd_devices_filter *filter, double now)
 {
 	struct json *out = json_array();
 
-	for (size_t i = 0; i < json_count(devices); i++)
-		if (passes(json_at(devices, i), filter))
-			json_push(out, json_copy(json_at(devices, i)));
+	for (const struct json *d = json_first(devices); d; d = json_next(d))
+		if (passes(d, filter, now))
+			json_push(out, json_copy(d));
 	return out;
+}
+
+/* The list of those that the filter wants, as far as a coordinator can tell. */
+static enum err
+put_path(struct buf *path, const struct cmd_devices_filter *f)
+{
+	char seconds[24];
+	const struct {
+		const char *name, *value;
+	} words[] = {{"state", f->state}, {"where", f->where}, {"reason", f->reason},
+	    {"silent_s", f->silent ? seconds : NULL}, {"agent", f->agent}};
+	enum err e = buf_printf(path, "/v1/devices");
+
+	snprintf(seconds, sizeof(seconds), "%" PRIu64, f->silent_s);
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words) && !e; i++)
+		if (words[i].value)
+			e = cmd_admin_put_query(path, words[i].name, words[i].value);
+	return e;
+}
+
+enum err
+cmd_devices_ask(struct cmd_admin *a, const struct cmd_devices_filter *filter, struct json **out,
+    struct why *why)
+{
+	struct cmd_devices_filter rest = *filter;
+	struct json *doc = NULL;
+	struct buf path;
+
+	*out = NULL;
+	buf_init(&path, PATH_LEN_MAX);
+	bool filters = put_path(&path, filter) == ERR_OK;
+	enum err e =
+	    cmd_admin_call(a, "GET", filters ? buf_str(&path) : "/v1/devices", NULL, &doc, why);
+	/* One that does not know the words of the query. */
+	if (e && filters && a->problem == PROBLEM_BAD_REQUEST) {
+		json_free(doc);
+		e = cmd_admin_call(a, "GET", "/v1/devices", NULL, &doc, why);
+	}
+	buf_deinit(&path);
+	/* Who says where the list goes on has filtered it. */
+	if (filters && json_get(doc, "next"))
+		rest = (struct cmd_devices_filter){
+		    .cloned = filter->cloned, .contested = filter->contested};
+	if (!e)
+		*out = cmd_devices_pick(json_get(doc, "devices"), &rest, clock_wall());
+	json_free(doc);
+	return e;
 }
 
 /* "active", or with another role than device "active,admin"; "locked-out" of one that is active, but is not let in. */

@@ -157,6 +157,16 @@ cmd_admin_call(struct cmd_admin *a, const char *method, const char *path, const 
 	return e;
 }
 
+enum err
+cmd_admin_put_query(struct buf *path, const char *name, const char *value)
+{
+	enum err e = buf_printf(path, "%c%s=", strchr(buf_str(path), '?') ? '&' : '?', name);
+
+	for (const unsigned char *p = (const unsigned char *)value; *p && !e; p++)
+		e = buf_printf(path, isalnum(*p) || strchr("-._~,:=", *p) ? "%c" : "%%%02X", *p);
+	return e;
+}
+
 void
 cmd_admin_token_warn(const char *path)
 {

@@ -35,6 +35,8 @@ ERR_MUST_USE enum err cmd_admin_open(struct cmd_admin *a, struct why *why);
  * may be NULL: the answer's body is not wanted; else the caller frees *out (NULL for an empty body). */
 ERR_MUST_USE enum err cmd_admin_call(struct cmd_admin *a, const char *method, const char *path,
     const struct buf *body, struct json **out, struct why *why);
+/* Appends "?name=value" to a path, "&name=value" to one with a query; what has no place in a value is escaped, but for commas. */
+ERR_MUST_USE enum err cmd_admin_put_query(struct buf *path, const char *name, const char *value);
 /* Warns on standard error if other users of this machine can read or write the token file. */
 void cmd_admin_token_warn(const char *path);
 /* "90", "90s", "15m", "24h", "7d" to seconds. */

@@ -67,18 +67,27 @@ cmd_find(struct cmd_admin *a, enum cmd_find_kind kind, const char *word, char id
 	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
 	const struct kind *k = &kinds[kind];
 	struct json *doc = NULL;
-	char path[WORD_MAX + 48];
+	struct buf path;
 
 	if (cmd_find_is_id(kind, word)) {
 		memcpy(id, word, k->digits + 1);
 		return ERR_OK;
 	}
-	if (!*word || strlen(word) > WORD_MAX || word[strspn(word, good)] != '\0')
+	bool plain = word[strspn(word, good)] == '\0';
+	if (!*word || strlen(word) > WORD_MAX || (kind == CMD_FIND_TOKEN && !plain))
 		return not_found(k, word, why);
 	if (kind == CMD_FIND_TOKEN)
 		return find_token(a, word, id, why);
-	snprintf(path, sizeof(path), "/v1/find?kind=%s&word=%s", k->word, word);
-	enum err e = cmd_admin_call(a, "GET", path, NULL, &doc, why);
+	buf_init(&path, 3 * WORD_MAX + 48);
+	enum err e = buf_printf(&path, "/v1/find?kind=%s", k->word);
+	if (!e)
+		e = cmd_admin_put_query(&path, "word", word);
+	if (!e)
+		e = cmd_admin_call(a, "GET", buf_str(&path), NULL, &doc, why);
+	buf_deinit(&path);
+	/* Older ones take no escapes, and some characters nobody takes. */
+	if (!plain && a->problem == PROBLEM_BAD_REQUEST)
+		return not_found(k, word, why);
 	if (a->problem == PROBLEM_AMBIGUOUS)
 		e = ERR_INVALID;
 	else if (kind == CMD_FIND_JOB && a->problem == PROBLEM_NOT_FOUND)

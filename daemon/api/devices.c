@@ -6,6 +6,7 @@
 #include "api.h"
 #include "audit.h"
 #include "claim.h"
+#include "device_pick.h"
 #include "hex.h"
 #include "json.h"
 #include "log.h"
@@ -103,20 +104,27 @@ device_json(const struct registry_view *d)
 /* The devices that are still to be listed. */
 struct devices_cursor {
 	struct exchange *x;
-	uint8_t from[32];
+	struct device_pick pick;
+	char last[65]; /* the latest that was listed, in hex */
 };
 
-/* Adds a device to the list. ERR_AGAIN: the device is left for the next piece. */
+/* Adds a device to the list. ERR_AGAIN: the device is left for the next piece; ERR_CLOSED: for the next page. */
 static enum err
 add_device(void *ctx, const struct registry_view *d)
 {
 	struct devices_cursor *at = ctx;
 
 	if (exchange_list_full(at->x)) {
-		memcpy(at->from, d->row.id, sizeof(at->from));
+		memcpy(at->pick.from, d->row.id, sizeof(at->pick.from));
 		return ERR_AGAIN;
 	}
 	exchange_looked(at->x, 1);
+	if (!device_pick_fits(&at->pick, d))
+		return ERR_OK;
+	if (at->pick.left == 0)
+		return ERR_CLOSED;
+	at->pick.left--;
+	hex_encode(at->last, d->row.id, sizeof(d->row.id));
 	exchange_list_add(at->x, device_json(d));
 	return ERR_OK;
 }
@@ -127,16 +135,25 @@ fill_devices(struct exchange *x, void *cursor, struct why *why)
 	struct devices_cursor *at = cursor;
 
 	(void)why;
-	return registry_each(x->services->registry, at->from, add_device, at);
+	enum err e = at->pick.none
+	    ? ERR_OK
+	    : registry_each(x->services->registry, at->pick.from, add_device, at);
+	if (e == ERR_AGAIN)
+		return e;
+	exchange_list_tail_text(x, "next", e == ERR_CLOSED ? at->last : NULL);
+	return e == ERR_CLOSED ? ERR_OK : e;
 }
 
 void
 api_devices_list(struct exchange *x)
 {
-	struct devices_cursor *cursor = calloc(1, sizeof(*cursor));
+	struct devices_cursor first = {.x = x};
 
+	if (!device_pick_read(x, &first.pick))
+		return;
+	struct devices_cursor *cursor = malloc(sizeof(*cursor));
 	if (cursor)
-		cursor->x = x;
+		*cursor = first;
 	exchange_list(x, NULL, "devices", fill_devices, cursor);
 }
 

@@ -4,6 +4,7 @@
 
 #include "api.h"
 #include "claim.h"
+#include "device_pick.h"
 #include "lookup.h"
 #include "report.h"
 
@@ -65,7 +66,8 @@ static const struct route table[] = {
 	.handle = api_audit_list},
     {VERB_GET, "/v1/find", READ, ROUTE_WORK, .query = "kind word", .handle = lookup_handle},
     {VERB_GET, "/v1/fleet", READ, ROUTE_WORK, .query = "data", .handle = api_fleet},
-    {VERB_GET, "/v1/devices", READ, ROUTE_WORK, .handle = api_devices_list},
+    {VERB_GET, "/v1/devices", READ, ROUTE_WORK, .query = DEVICE_PICK_QUERY,
+	.handle = api_devices_list},
     {VERB_GET, "/v1/devices/{}", READ, ROUTE_WORK, .handle = api_device_show},
     {VERB_POST, "/v1/devices/{}/suspend", ADM, ROUTE_WORK, .handle = api_device_suspend},
     {VERB_POST, "/v1/devices/{}/resume", ADM, ROUTE_WORK, .handle = api_device_resume},

@@ -156,6 +156,17 @@ exchange_list_tail(struct exchange *x, const char *key, const uint64_t *value)
 }
 
 void
+exchange_list_tail_text(struct exchange *x, const char *key, const char *text)
+{
+	struct response_list *l = &x->response.list;
+
+	if (text)
+		snprintf(l->tail, sizeof(l->tail), ",\"%s\":\"%s\"", key, text);
+	else
+		exchange_list_tail(x, key, NULL);
+}
+
+void
 exchange_list_add(struct exchange *x, struct json *item)
 {
 	struct response_list *l = &x->response.list;

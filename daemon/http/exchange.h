@@ -26,7 +26,7 @@ struct response_list {
 	exchange_fill *fill; /* NULL: nothing */
 	void *cursor;
 	bool has_items;
-	char tail[48]; /* a member of the object, printed behind the list */
+	char tail[96]; /* a member of the object, printed behind the list */
 	enum err e; /* of printing; ERR_OK so far */
 };
 
@@ -110,6 +110,8 @@ bool exchange_list_full(const struct exchange *x);
 void exchange_list_add(struct exchange *x, struct json *item);
 /* For a fill that ends: `"key":value` behind the list, or null. */
 void exchange_list_tail(struct exchange *x, const char *key, const uint64_t *value);
+/* Likewise `"key":"text"`; text is plain ASCII without quotes, of at most 64 bytes. */
+void exchange_list_tail_text(struct exchange *x, const char *key, const char *text);
 /* Prints the list's next piece in place of the piece that was sent; an error is in response.list.e. */
 void exchange_list_next(struct exchange *x);
 void exchange_bytes(

@@ -1,11 +1,14 @@
 #include "http.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "buf.h"
+#include "hex.h"
+#include "json_scan.h"
 
 size_t
 http_head_length(const char *data, size_t len, size_t *seen)
@@ -88,22 +91,100 @@ http_reason(unsigned status)
 	return "<unknown>";
 }
 
+/* --- queries */
+
+/* Decodes the byte at *p, which it moves on; a plus is a space, as forms, browsers and curl have it. False: no escape begins with this percent
+ * sign. */
+static bool
+take_byte(const char **p, const char *end, unsigned char *out)
+{
+	const char *at = *p;
+	char digits[3] = "";
+
+	*out = *at == '+' ? ' ' : (unsigned char)*at;
+	*p = at + 1;
+	if (*at != '%')
+		return true;
+	if (end - at < 3)
+		return false;
+	/* Digits are lower-case everywhere else, but not where others escape. */
+	for (int i = 0; i < 2; i++)
+		digits[i] = (char)tolower((unsigned char)at[i + 1]);
+	*p = at + 3;
+	return hex_decode(out, 1, digits, 2);
+}
+
 bool
-http_query(const struct http_request *r, const char *name, char *out, size_t room)
+http_query_sound(const char *query, size_t len)
+{
+	unsigned char text[HTTP_PATH_MAX];
+	size_t n = 0;
+
+	for (const char *p = query; p < query + len && n < sizeof(text); n++)
+		if (!take_byte(&p, query + len, &text[n]) || text[n] < 0x20 || text[n] == 0x7f)
+			return false;
+	for (size_t i = 0, one; i < n; i += one)
+		if (!(one = json_scan_utf8(text + i, n - i)))
+			return false;
+	return true;
+}
+
+static void
+decode(const char *p, size_t len, char *out, size_t room)
+{
+	const char *end = p + len;
+	size_t n = 0;
+
+	while (p < end && n < room)
+		(void)take_byte(&p, end, (unsigned char *)&out[n++]);
+	out[n < room ? n : 0] = '\0';
+}
+
+/* The next value of `name` from p on, as it came; NULL: there is none. */
+static const char *
+next_value(const char *p, const char *name, size_t *value_len)
 {
 	size_t name_len = strlen(name);
 
-	for (const char *p = r->query; *p;) {
+	while (*p) {
 		size_t len = strcspn(p, "&");
-		if (len > name_len && p[name_len] == '=' && strncmp(p, name, name_len) == 0) {
-			size_t n = len - name_len - 1;
-			if (n >= room)
-				n = 0;
-			memcpy(out, p + name_len + 1, n);
-			out[n] = '\0';
-			return true;
-		}
+		*value_len = len - name_len - 1;
+		if (len > name_len && p[name_len] == '=' && strncmp(p, name, name_len) == 0)
+			return p + name_len + 1;
 		p += len + (p[len] == '&');
+	}
+	return NULL;
+}
+
+bool
+http_query(const struct http_request *r, const char *name, char *out, size_t room)
+{
+	size_t len;
+	const char *value = next_value(r->query, name, &len);
+
+	if (value)
+		decode(value, len, out, room);
+	return value;
+}
+
+bool
+http_query_item(const struct http_request *r, const char *name, size_t nth, char *out, size_t room)
+{
+	size_t len;
+
+	for (const char *p = next_value(r->query, name, &len); p; p = next_value(p, name, &len)) {
+		for (;;) {
+			size_t n = strcspn(p, ",&");
+			if (nth-- == 0) {
+				decode(p, n, out, room);
+				return true;
+			}
+			p += n;
+			if (*p != ',')
+				break;
+			p++;
+		}
+		p += *p == '&';
 	}
 	return false;
 }

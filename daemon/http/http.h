@@ -11,7 +11,8 @@ struct buf;
 /*
  * HTTP/1.1 heads: from bytes to a request, from a response to bytes. The reader (RFC 9112) is strict: each line ends in CRLF, and there are no
  * folded lines, no space before a colon, no other version, no escapes and no bytes outside ASCII in the path, no Transfer-Encoding and no
- * upgrade; Host and what else decides something comes once. Bodies are the connection's business. No I/O.
+ * upgrade; Host and what else decides something comes once. In the query %XX stands for a byte of a value and + for a space, where all
+ * such bytes are UTF-8 without control characters. Bodies are the connection's business. No I/O.
  */
 /* Bytes of a header block. The settings' header_bytes is less. */
 #define HTTP_HEAD_MAX (80u << 10)
@@ -22,9 +23,8 @@ enum http_verb { VERB_GET, VERB_HEAD, VERB_PUT, VERB_POST, VERB_DELETE, VERB_PAT
 
 struct http_request {
 	enum http_verb method;
-	/* Without the query; no %-escapes are decoded: none are allowed. */
-	char path[HTTP_PATH_MAX];
-	char query[HTTP_PATH_MAX]; /* without '?', "" if none */
+	char path[HTTP_PATH_MAX]; /* without the query; escapes are not allowed */
+	char query[HTTP_PATH_MAX]; /* as it came: without '?', "" if none; http_query decodes */
 	bool has_length;
 	uint64_t length;
 	bool expect_continue;
@@ -51,8 +51,15 @@ const char *http_verb_name(enum http_verb m);
 /* The method of this name, which is not ended by a zero; VERB_OTHER is one without a handler, and false: it is no method. */
 bool http_verb_find(enum http_verb *out, const char *word, size_t len);
 const char *http_reason(unsigned status);
-/* out: the value of `name` in the query "a=1&b=2"; false if absent. A value longer than room gives "", which is no number and no word. */
+/* Is each "%XX" of the query an escape of a byte, and are the values UTF-8 without control characters when those are decoded? */
+bool http_query_sound(const char *query, size_t len);
+/* out: the value of `name` in the query "a=1&b=2", its escapes decoded; false if absent. A value longer than room gives "", which is no
+ * number and no word. */
 bool http_query(const struct http_request *r, const char *name, char *out, size_t room);
+/* Likewise the nth item, from 0: an item is what lies between commas that are not escaped, in each value of `name` in turn. False: there
+ * are not so many. */
+bool http_query_item(
+    const struct http_request *r, const char *name, size_t nth, char *out, size_t room);
 /* Is every name in the query among `words`, which are separated by spaces? If not, `unknown` is the first other name, cut to fit. */
 #define HTTP_WORD_MAX 32
 bool http_query_knows(const struct http_request *r, const char *words, char unknown[HTTP_WORD_MAX]);

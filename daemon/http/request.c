@@ -60,16 +60,21 @@ static const char *
 read_request_line(struct reader *r, const char *line, size_t len)
 {
 	const char *first = memchr(line, ' ', len), *last = memrchr(line, ' ', len);
+	const char *question;
 
 	if (!first || first == last || memchr(first + 1, ' ', (size_t)(last - first - 1)))
 		return "malformed request line";
 	for (size_t i = 0; i < len; i++)
 		if ((unsigned char)line[i] < 0x20 || (unsigned char)line[i] > 0x7e)
 			return "byte outside ASCII in the request line";
-	const char *target = first + 1, *question;
+	const char *target = first + 1;
 	size_t target_len = (size_t)(last - target);
-	if (*target != '/' || memchr(target, '%', target_len) || memchr(target, '#', target_len))
+	question = memchr(target, '?', target_len);
+	size_t path_len = question ? (size_t)(question - target) : target_len;
+	if (*target != '/' || memchr(target, '%', path_len) || memchr(target, '#', target_len))
 		return "the path must be absolute and without escapes";
+	if (question && !http_query_sound(question + 1, (size_t)(last - question - 1)))
+		return "an escape in the query is none, or of no character of UTF-8";
 	if (line + len - last != 9 || memcmp(last, " HTTP/1.1", 9) != 0) {
 		r->form_status = 505;
 		return "HTTP/1.1 is needed";
@@ -80,8 +85,7 @@ read_request_line(struct reader *r, const char *line, size_t len)
 	} else if (target_len >= HTTP_PATH_MAX) {
 		refuse(r, 414, "path too long");
 	} else {
-		question = memchr(target, '?', target_len);
-		memcpy(r->out->path, target, question ? (size_t)(question - target) : target_len);
+		memcpy(r->out->path, target, path_len);
 		if (question)
 			memcpy(r->out->query, question + 1, (size_t)(last - question - 1));
 	}

@@ -131,10 +131,29 @@ class Coordinator:
         """Which devices a job's models come from: ``deciles`` by speed, ``unmeasured``; ``never``: in none."""
         return cast(Row, self.request("GET", "/v1/jobs/%s/participation" % self._job_id(job)))
 
-    def devices(self, state: Optional[str] = None) -> List[Row]:
-        """Every DEVICE; ``state``: "active", "suspended", "revoked", "left" alone."""
-        devices = self.request("GET", "/v1/devices")["devices"]
-        return [device for device in devices if state is None or device["state"] == state]
+    def devices(
+        self,
+        state: Optional[str] = None,
+        *,
+        where: Optional[Mapping[str, str]] = None,
+        reason: Optional[str] = None,
+        silent_s: Optional[int] = None,
+        agent: Optional[str] = None,
+    ) -> List[Row]:
+        """Every DEVICE, or those that fit all that is given.
+
+        ``state``: "active", "suspended", "revoked" or "left". ``where``: labels. ``reason``: why they have no work.
+        ``silent_s``: not heard of for so many seconds, or never. ``agent``: a version, or what it begins with ("1.1").
+        The coordinator picks them; of one that is older ``state`` alone may be asked, else Error is raised.
+        """
+        query = [("where", "%s=%s" % item) for item in (where or {}).items()]
+        given = {"reason": reason, "silent_s": silent_s, "agent": agent}
+        query += [(name, str(value)) for name, value in given.items() if value is not None]
+        words = "?" + urllib.parse.urlencode(query, quote_via=urllib.parse.quote) if query else ""
+        answer = self.request("GET", "/v1/devices" + words)
+        if words and "next" not in answer:
+            raise Error("this coordinator is older and picks no devices", "unsupported")
+        return [device for device in answer["devices"] if state is None or device["state"] == state]
 
     def device(self, device: str) -> Row:
         """One DEVICE by id, the beginning of one, or name."""

@@ -5,17 +5,30 @@
 #include "http.h"
 #include "routes.h"
 
+/* No value may smuggle a line into a log or a response. */
+static void
+check_decoded(const char *s, size_t room)
+{
+	require(strlen(s) < room);
+	for (; *s; s++)
+		require((unsigned char)*s >= 0x20 && *s != 0x7f);
+}
+
 static void
 check_target(const struct http_request *r)
 {
 	char value[16];
 
 	require(r->path[0] == '/' && strlen(r->path) < HTTP_PATH_MAX);
-	require(!strpbrk(r->path, " %#?\t\r\n") && !strpbrk(r->query, " %#\t\r\n"));
+	require(!strpbrk(r->path, " %#?\t\r\n") && !strpbrk(r->query, " #\t\r\n"));
 	for (const char *p = r->path; *p; p++)
 		require((unsigned char)*p > 0x20 && (unsigned char)*p < 0x7f);
 	if (http_query(r, "from", value, sizeof(value)))
-		require(strlen(value) < sizeof(value) && !strchr(value, '&'));
+		check_decoded(value, sizeof(value));
+	for (size_t n = 0; http_query_item(r, "where", n, value, sizeof(value)); n++) {
+		require(n < HTTP_PATH_MAX);
+		check_decoded(value, sizeof(value));
+	}
 }
 
 /* The words that the route has are known; what is not known stands in the query, as far as it fits. */
@@ -35,7 +48,7 @@ check_words(const struct http_request *r, const char *words)
 		memcpy(word, p, n);
 		word[n] = '\0';
 		if (http_query(r, word, value, sizeof(value)))
-			require(strlen(value) < sizeof(value) && !strchr(value, '&'));
+			check_decoded(value, sizeof(value));
 		p += n + (p[n] == ' ');
 	}
 }

@@ -153,6 +153,10 @@ class Ways(WithFleet):
         with Coordinator(self.fleet.url, token_file=path) as c:
             names = {d["name"] for d in c.devices("active")}
             self.assertTrue({"device1", "device2"} <= names, names)
+            self.assertEqual([], c.devices(where={"ort": "Köln & Bonn, hier=da"}))
+            self.assertTrue({"device1", "device2"} <= {d["name"] for d in c.devices(silent_s=0)})
+            self.assertEqual([], c.devices("active", silent_s=10**6, agent="0.9", reason="no-job"))
+            self.refused("bad-request", 400, c.devices, agent="")
             self.refused("forbidden", 403, c.submit, digits_job("no", 1, 1))
         ca = self.fleet.path("device1", "ca.pem")
         with Coordinator("localhost:%d" % self.fleet.port, token_file=path, ca=ca) as c:

@@ -24,6 +24,7 @@ parse(const char *text)
 	return doc;
 }
 
+#define START 1700000000.0
 static const char *role = "device";
 static char refused[64], aborted[64]; /* an hour ago, and just now */
 
@@ -44,7 +45,7 @@ put_device(struct buf *b, int i)
 		"\"reason\":\"%s\",\"last_refusal\":%s,\"last_abort\":%s,"
 		"\"clock_offset_s\":%d,\"disk_free_bytes\":123456789012,\"cloned\":%s}",
 		i ? "," : "", i * 7919, i, role, i % 3 ? "active" : "suspended",
-		i % 2 ? "north" : "south", i * 1000, (double)time(NULL) - i,
+		i % 2 ? "north" : "south", i * 1000, START - i,
 		i % 7 ? "not-selected" : "trainer-failed", i % 5 ? "null" : refused,
 		i % 7 ? "null" : aborted, i * 100 - 5000, i % 10 ? "false" : "true"),
 	    ERR_OK);
@@ -69,7 +70,7 @@ static size_t
 picked(const struct json *devices, struct cmd_devices_filter filter)
 {
 	assert_int_equal(cmd_devices_check(&filter, NULL), ERR_OK);
-	struct json *out = cmd_devices_pick(devices, &filter);
+	struct json *out = cmd_devices_pick(devices, &filter, START);
 	size_t n = json_count(out);
 
 	json_free(out);
@@ -98,6 +99,16 @@ test_filter(void **state)
 	assert_int_equal(picked(devices, (struct cmd_devices_filter){.where = "site=nort"}), 0);
 	assert_int_equal(picked(devices, (struct cmd_devices_filter){.where = "site=north2"}), 0);
 	assert_int_equal(picked(devices, (struct cmd_devices_filter){.where = "sit=north"}), 0);
+	assert_int_equal(picked(devices, (struct cmd_devices_filter){.silent = "1m"}), 240);
+	assert_int_equal(picked(devices, (struct cmd_devices_filter){.silent = "1h"}), 0);
+	assert_int_equal(picked(devices, (struct cmd_devices_filter){.agent = "1"}), 300);
+	assert_int_equal(picked(devices, (struct cmd_devices_filter){.agent = "1.0"}), 300);
+	assert_int_equal(picked(devices, (struct cmd_devices_filter){.agent = "1.1"}), 0);
+	assert_int_equal(picked(devices, (struct cmd_devices_filter){.agent = "1.0.0"}), 0);
+	assert_int_equal(
+	    cmd_devices_check(&(struct cmd_devices_filter){.silent = "long"}, &why), ERR_INVALID);
+	assert_int_equal(
+	    cmd_devices_check(&(struct cmd_devices_filter){.agent = ""}, &why), ERR_INVALID);
 	assert_int_equal(
 	    cmd_devices_check(&(struct cmd_devices_filter){.where = "site"}, &why), ERR_INVALID);
 	assert_int_equal(

@@ -347,7 +347,7 @@ request_lines(void **state)
 	    /* bytes outside ASCII, escapes, fragments */
 	    "GET /\xc3\xa4 HTTP/1.1", "GET /\x80 HTTP/1.1", "GET /\x7f HTTP/1.1",
 	    "G\xc4T / HTTP/1.1", "GET /%2e%2e HTTP/1.1", "GET /%00 HTTP/1.1",
-	    "GET /a?b=%41 HTTP/1.1", "GET /#a HTTP/1.1",
+	    "GET /a?b=%4 HTTP/1.1", "GET /#a HTTP/1.1",
 	    /* other forms of a target */
 	    "GET http://c/ HTTP/1.1", "GET * HTTP/1.1", "OPTIONS * HTTP/1.1", "GET ?a HTTP/1.1",
 	    "CONNECT c:443 HTTP/1.1", "CONNECT /c HTTP/1.1", "GET a HTTP/1.1"};

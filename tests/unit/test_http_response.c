@@ -44,6 +44,66 @@ queries(void **state)
 	/* Not a number cut short, nor one that was not given. */
 	query("a=12345678", "a", "");
 	query("a=00000000000000000000000005", "a", "");
+	/* Escapes are of values, and what they stand for separates nothing. */
+	query("a=%41%62", "a", "Ab");
+	query("a=x%26b%3d1&b=2", "b", "2");
+	query("a=x%26b%3D1", "a", "x&b=1");
+	query("a=%c3%b6+x%2B", "a", "\xc3\xb6 x+");
+	query("a=%25%34%31", "a", "%41");
+	query("%61=1", "a", NULL);
+	query("a=%31%32%33%34%35%36%37", "a", "1234567");
+	query("a=%31%32%33%34%35%36%37%38", "a", "");
+}
+
+static void
+items(void **state)
+{
+	static const struct {
+		const char *query, *want; /* the items of `a`, each in brackets */
+	} rows[] = {
+	    {"", ""},
+	    {"a=1", "[1]"},
+	    {"a=", "[]"},
+	    {"a=1,2", "[1][2]"},
+	    {"a=1,,2,", "[1][][2][]"},
+	    {"a=1&b=9,9&a=2,3&a", "[1][2][3]"},
+	    {"aa=1&a=2", "[2]"},
+	    {"a=x%3dy%2Cz,%26", "[x=y,z][&]"},
+	    {"b=1&a=2&", "[2]"},
+	    {"a=12345678,1", "[][1]"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct http_request r = {.keep_alive = false};
+		char got[64] = "", out[8];
+		snprintf(r.query, sizeof(r.query), "%s", rows[i].query);
+		for (size_t n = 0; http_query_item(&r, "a", n, out, sizeof(out)); n++) {
+			assert_true(n < 8);
+			snprintf(got + strlen(got), sizeof(got) - strlen(got), "[%s]", out);
+		}
+		if (strcmp(got, rows[i].want) != 0)
+			fail_msg("%s: %s", rows[i].query, got);
+	}
+}
+
+static void
+escapes(void **state)
+{
+	static const char *const good[] = {
+	    "", "a=%41&%42=c", "a=%c3%b6", "a=+%2B%25", "a=%f0%9f%8c%8a"};
+	static const char *const bad[] = {"a=%", "a=%4", "a=%4g", "a=%g4", "a=%%41", "a=%00",
+	    "a=%0d%0a", "a=%1F", "a=%7F", "a=%ff", "a=%c3", "a=%c3&b=1", "a=%c3,%b6", "a=%c0%af",
+	    "a=%ed%a0%80"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
+		if (!http_query_sound(good[i], strlen(good[i])))
+			fail_msg("%s", good[i]);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		if (http_query_sound(bad[i], strlen(bad[i])))
+			fail_msg("%s", bad[i]);
+	assert_false(http_query_sound("a=%41", 4));
 }
 
 static void
@@ -108,6 +168,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(queries),
+	    cmocka_unit_test(items),
+	    cmocka_unit_test(escapes),
 	    cmocka_unit_test(response_heads),
 	    cmocka_unit_test(each_problem_has_a_reason),
 	    cmocka_unit_test(response_without_room),
