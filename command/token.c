@@ -172,7 +172,10 @@ is(const struct json *token, const char *key)
 static void
 cell_kind(struct cmd_table *t, const struct json *token, const char *key)
 {
-	cmd_print_cell(t, "%s", is(token, key) ? "access" : "join");
+	cmd_print_cell(t, "%s",
+	    is(token, key)		 ? "access"
+		: is(token, "suspended") ? "join,suspended"
+					 : "join");
 }
 
 /* Of tokens for joining alone. */

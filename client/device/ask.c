@@ -319,10 +319,13 @@ ask_once(struct rivulet *r, unsigned wait_s, double *pause_s, struct why *why)
 	r->asking = true;
 	e = session_do(r->session, &call, &answer, why);
 	r->asking = false;
+	enum problem_type problem = PROBLEM_NONE;
 	if (!e)
-		e = session_problem(&answer, NULL, why);
+		e = session_problem(&answer, &problem, why);
 	if (!e)
 		tell_reachable(r);
+	if (problem == PROBLEM_DEVICE_SUSPENDED)
+		handle_suspended(r, answer.retry_after_s);
 	if (!e)
 		e = take_task(r, &answer, pause_s, why);
 	else if (answer.retry_after_s > 0)

@@ -8,6 +8,9 @@
 #include "home.h"
 #include "program_state.h"
 
+/* Of one that is not told how long: a person has to resume it. */
+#define SUSPENDED_PAUSE_S 60.0
+
 int
 handle_error(enum err e)
 {
@@ -129,6 +132,14 @@ handle_settle(struct rivulet *r)
 	backoff_reset(&r->rotate);
 	backoff_reset(session_backoff(r->session));
 	r->resend_at = r->rotate_at = r->mirror_at = 0;
+}
+
+void
+handle_suspended(struct rivulet *r, double retry_after_s)
+{
+	r->suspended_until = backoff_now() +
+	    backoff_after(
+		session_backoff(r->session), retry_after_s > 0 ? retry_after_s : SUSPENDED_PAUSE_S);
 }
 
 static bool

@@ -263,10 +263,14 @@ longest_wait(struct rivulet *r, double left)
 	return (unsigned)wait;
 }
 
-/* One pass: what waits in the outbox, then a request for work. */
+/* One pass: what waits in the outbox, then a request for work. Nothing of that before a suspended device may ask again, but for what a person
+ * at this machine asks of it. */
 static enum err
 one_pass(struct rivulet *r, double left, double *pause_s)
 {
+	*pause_s = fmax(r->suspended_until - backoff_now(), 0);
+	if (*pause_s > 0 && !handle_requested(r))
+		return ERR_TIMEOUT;
 	*pause_s = 0;
 	handle_settle(r);
 	r->job_rests = false;

@@ -113,6 +113,8 @@ judge(struct rivulet *r, const struct outbox_entry *entry, struct sending *s,
 		s->busy = true;
 		return ERR_CLOSED;
 	}
+	if (!taken && type == PROBLEM_DEVICE_SUSPENDED)
+		handle_suspended(r, answer->retry_after_s);
 	if (!taken && !send_final(answer->status, type)) {
 		s->busy = session_retryable(answer->status);
 		s->retry_after_s = answer->retry_after_s;

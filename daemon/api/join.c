@@ -99,19 +99,20 @@ choose_name(struct enrolment *j, const struct store_token *t, struct why *why)
 	return ERR_OK;
 }
 
-/* Admits a device. One that left comes back with its id, and gets name, role and labels of this token; any other known device keeps its
- * name, role and state. */
+/* Admits a device. One that left comes back with its id, and gets name, role, labels and state of this token; any other known device keeps
+ * its own. */
 static enum err
 admit(struct store_db *db, struct enrolment *j, const struct store_token *t,
     const struct store_device *known, struct why *why)
 {
+	j->device.state = t->suspended ? DEVICE_SUSPENDED : DEVICE_ACTIVE;
 	struct store_device fresh = j->device;
 
 	if (known) {
 		j->device = *known;
 		if (known->state == DEVICE_ACTIVE)
 			return ERR_OK;
-		j->device.state = DEVICE_ACTIVE;
+		j->device.state = fresh.state;
 		if (fresh.name[0])
 			memcpy(j->device.name, fresh.name, sizeof(fresh.name));
 	}
@@ -147,6 +148,8 @@ audit_join(struct store_db *db, const struct enrolment *j, struct why *why)
 	hex_encode(key, j->device.spki, sizeof(j->device.spki));
 	json_add_string(facts, "token", token);
 	json_add_string(facts, "role", j->device.role);
+	if (j->device.state == DEVICE_SUSPENDED)
+		json_add_bool(facts, "suspended", true);
 	json_add_string(detail, "name", j->device.name);
 	json_add_string(detail, "labels", j->device.labels);
 	json_add_string(detail, "key", key);
@@ -159,9 +162,10 @@ audit_join(struct store_db *db, const struct enrolment *j, struct why *why)
 	    why);
 }
 
-/* May a device join with a key that is on record? Not if the key was replaced, or the device revoked. */
+/* May a device join with a key that is on record? Not if the key was replaced, or the device revoked or suspended; but whose answer was lost
+ * may repeat what made it suspended. */
 static enum err
-check_known(struct enrolment *j, const struct store_device *known, struct why *why)
+check_known(struct enrolment *j, const struct store_device *known, bool repeats, struct why *why)
 {
 	if (!hash_equal(known->spki, j->device.spki, sizeof(known->spki))) {
 		j->problem = PROBLEM_KEY_ROTATED;
@@ -170,7 +174,8 @@ check_known(struct enrolment *j, const struct store_device *known, struct why *w
 		    "a new key",
 		    known->name);
 	}
-	if (known->state == DEVICE_ACTIVE || known->state == DEVICE_LEFT)
+	if (known->state == DEVICE_ACTIVE || known->state == DEVICE_LEFT ||
+	    (known->state == DEVICE_SUSPENDED && repeats))
 		return ERR_OK;
 	j->problem = registry_state_problem(known->state);
 	return err_set(why, ERR_DENIED, "device %.63s is %s and may not join again", known->name,
@@ -192,12 +197,13 @@ enrol(struct store_db *db, void *arg, struct why *why)
 	bool is_known = !e;
 	if (e && e != ERR_NOTFOUND)
 		return e;
-	e = is_known ? check_known(j, &known, why) : ERR_OK;
+	bool repeats =
+	    is_known && store_join_get(db, j->token.id, j->device.spki, device) == ERR_OK;
+	e = is_known ? check_known(j, &known, repeats && t.suspended, why) : ERR_OK;
 	if (e)
 		return e;
 	/* A repeat by the same key is answered even when the token is spent or expired since. */
-	if (is_known && known.state != DEVICE_LEFT &&
-	    store_join_get(db, j->token.id, j->device.spki, device) == ERR_OK) {
+	if (repeats && known.state != DEVICE_LEFT) {
 		j->repeated = true;
 		j->device = known;
 		return issue_make(j->services, &j->device, true, &j->answer, why);
@@ -241,7 +247,6 @@ read_request(struct exchange *x, struct enrolment *j)
 	if (ok) {
 		key_id(j->device.id, j->device.spki);
 		snprintf(j->device.name, sizeof(j->device.name), "%s", q->name);
-		j->device.state = DEVICE_ACTIVE;
 		j->device.joined_at = j->now;
 		if (!age_now(j->services->age, &j->device.key_at))
 			j->device.key_at = 0;
@@ -290,7 +295,8 @@ api_join(struct exchange *x)
 	    (!j->repeated || spent_log(x->services->spent, x->services->config, j->device.id, 0)))
 		log_event(LOG_LEVEL_INFO, "device.joined", LOG_S("device", hex),
 		    LOG_S("name", j->device.name), LOG_S("role", j->device.role),
-		    LOG_S("peer", x->peer), LOG_S("repeat", j->repeated ? "yes" : "no"));
+		    LOG_S("state", states_device_name(j->device.state)), LOG_S("peer", x->peer),
+		    LOG_S("repeat", j->repeated ? "yes" : "no"));
 out:
 	buf_deinit(&j->answer);
 	hash_wipe(j, sizeof(*j));

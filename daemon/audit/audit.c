@@ -203,6 +203,8 @@ audit_token(struct store_db *db, const struct services *s, enum record_event eve
 	json_add_string(facts, "role", t->role);
 	json_add_u64(facts, "uses", t->uses);
 	json_add_double(facts, "expires_at", t->expires_at);
+	if (t->suspended)
+		json_add_bool(facts, "suspended", true);
 	json_add_string(detail, "labels", t->labels);
 	if (t->name[0])
 		json_add_string(detail, "name", t->name);

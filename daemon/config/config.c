@@ -156,6 +156,7 @@ static const struct ini_key limits_keys[] = {
     {"owner_changes_per_hour", ini_number, MEMBER(config, owner_changes_per_hour), 0, 1000000, .fallback = "1000"},
     {"owner_bytes_per_day", ini_bytes, MEMBER(config, owner_bytes_per_day), 0, 1024 * GI, .fallback = "50M"},
     {"retry_after", ini_number, MEMBER(config, retry_after_s), 1, DAY, .fallback = "5"},
+    {"retry_after_suspended", ini_number, MEMBER(config, retry_after_suspended_s), 1, DAY, .fallback = "60"},
     {.name = NULL},
 };
 static const struct ini_key spool_keys[] = {

@@ -87,6 +87,8 @@ struct config {
 	/* owner_bytes_per_day = 50M: of the database; and of the log. */
 	uint64_t owner_bytes_per_day;
 	uint32_t retry_after_s; /* retry_after = 5: what a device without work is told */
+	/* retry_after_suspended = 60: what a suspended device is told */
+	uint32_t retry_after_suspended_s;
 	/* [spool] */
 	uint64_t spool_quota; /* quota = 0: bytes, 0 = no limit */
 	bool spool_memory; /* mode = durable | memory */

@@ -273,12 +273,14 @@ exchange_finish(struct exchange *x)
 }
 
 /* Who has something that cannot be taken now waits longer than who is without work. */
+/* Who is suspended, or asks for what cannot be answered now. */
 static void
-retry_later(struct exchange *x)
+retry_later(struct exchange *x, bool suspended)
 {
 	const struct config *c = shared_take(x->services->config);
 
-	exchange_header(x, "Retry-After", "%u", 2 * c->retry_after_s);
+	exchange_header(
+	    x, "Retry-After", "%u", suspended ? c->retry_after_suspended_s : 2 * c->retry_after_s);
 	shared_give(x->services->config, c);
 }
 
@@ -298,8 +300,8 @@ exchange_problem(struct exchange *x, enum problem_type type, const char *fmt, ..
 	x->response.type = "application/problem+json";
 	x->response.problem = type;
 	snprintf(x->response.why, sizeof(x->response.why), "%s: %s", problem_word(type), p.detail);
-	if (p.status == 503 || p.status == 507)
-		retry_later(x);
+	if (p.status == 503 || p.status == 507 || type == PROBLEM_DEVICE_SUSPENDED)
+		retry_later(x, type == PROBLEM_DEVICE_SUSPENDED);
 	if (p.status == 429)
 		exchange_header(x, "Retry-After", "%u", x->retry_after_s ? x->retry_after_s : 60);
 	if (messages_problem_encode(&x->response.body, &p))

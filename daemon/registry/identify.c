@@ -103,9 +103,13 @@ judge(struct registry *r, struct device *d, const struct x509_info *cert, double
 
 	if (d->doubtful || d->claiming || clock_ms() < d->waits_ms)
 		return PROBLEM_UNAVAILABLE;
+	bool present = hash_equal(row->spki, cert->spki, KEY_SPKI_LEN);
+	if (row->state == DEVICE_SUSPENDED && row->claim != CLAIM_CONTESTED && present &&
+	    check_ca(r, cert, who))
+		who->roles |= ROLE_SUSPENDED;
 	if (row->state != DEVICE_ACTIVE)
 		return registry_state_problem(row->state);
-	if (!hash_equal(row->spki, cert->spki, KEY_SPKI_LEN)) {
+	if (!present) {
 		if (in_time && hash_equal(row->previous, cert->spki, KEY_SPKI_LEN))
 			who->roles |= ROLE_ROTATED;
 		return PROBLEM_KEY_ROTATED;

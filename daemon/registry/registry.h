@@ -126,6 +126,8 @@ void registry_note_refusal(struct registry *r, const uint8_t id[32], enum proble
 void registry_note_abort(struct registry *r, const uint8_t id[32], const char *reason);
 /* Notes that the device has renewed its certificate. False: a repeat, less than `seconds` after the last renewal that was no repeat. */
 bool registry_note_renewal(struct registry *r, const uint8_t id[32], uint64_t seconds);
+/* Has the device renewed its certificate a moment ago, and may be about to try it out? */
+bool registry_tries_out(struct registry *r, const uint8_t id[32]);
 /* Forgets the device's machines, after it got a new key. */
 void registry_forget_machines(struct registry *r, const uint8_t id[32]);
 /* Has a device changed to another CA since the last call? Then a flush is worth while: "ca status" reads the database. */

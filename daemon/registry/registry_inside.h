@@ -46,6 +46,7 @@ struct device {
 	size_t label_count;
 	double heard; /* by clock_seconds(), the last contact; NaN: none */
 	uint64_t renewed_ms; /* by clock_ms, the last renewal that was no repeat; 0: none */
+	uint64_t issued_ms; /* by clock_ms, the last renewal of all; 0: none */
 	bool unsaved; /* view.seen, or view.row.ca_generation, is newer than in the database */
 	/* The device's row was changed and could not be read since: what the device may do is not known. */
 	bool doubtful;

@@ -16,6 +16,8 @@ enum role {
 	ROLE_SUBMITTER = 1u << 4,
 	ROLE_EXPIRED = 1u << 5, /* an active identity whose certificate's dates do not fit */
 	ROLE_ROTATED = 1u << 6, /* an active identity, shown by the key before its present one */
+	ROLE_SUSPENDED =
+	    1u << 8, /* a suspended identity, by its present key: may renew its certificate */
 	ROLE_METRICS = 1u << 7, /* of access tokens alone: may read figures, and no device */
 	/* Identities with a valid certificate or access token, but for ROLE_METRICS. */
 	ROLE_CERTIFIED = ROLE_DEVICE | ROLE_READER | ROLE_SUBMITTER | ROLE_ADMIN,

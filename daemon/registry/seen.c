@@ -12,6 +12,7 @@
 #include "store.h"
 
 #define BATCH 500 /* rows in one transaction: others wait behind it */
+#define TRY_OUT_MS 60000 /* from the renewal of a certificate to the end of its trial */
 
 static const uint8_t no_machine[32];
 
@@ -202,8 +203,20 @@ registry_note_renewal(struct registry *r, const uint8_t id[32], uint64_t seconds
 	bool first = d && (!d->renewed_ms || now - d->renewed_ms >= seconds * 1000);
 	if (first)
 		d->renewed_ms = now;
+	if (d)
+		d->issued_ms = now;
 	pthread_mutex_unlock(&r->lock);
 	return first;
+}
+
+bool
+registry_tries_out(struct registry *r, const uint8_t id[32])
+{
+	pthread_mutex_lock(&r->lock);
+	const struct device *d = registry_device(r, id);
+	bool tries = d && d->issued_ms && clock_ms() - d->issued_ms < TRY_OUT_MS;
+	pthread_mutex_unlock(&r->lock);
+	return tries;
 }
 
 void

@@ -197,7 +197,7 @@ conn_still_may(struct conn *c)
 bool
 conn_is_known(const struct conn *c)
 {
-	return (c->x.who.roles & ~(unsigned)ROLE_ANYONE) != 0;
+	return (c->x.who.roles & ~(unsigned)(ROLE_ANYONE | ROLE_SUSPENDED)) != 0;
 }
 
 void
@@ -314,7 +314,7 @@ note_generation(const struct conn *c)
 {
 	const struct identity *who = &c->x.who;
 
-	if (c->has_cert && !(c->x.route->trial && (who->roles & ROLE_DEVICE)))
+	if (c->has_cert && !(c->x.route->trial && (who->roles & (ROLE_DEVICE | ROLE_SUSPENDED))))
 		registry_note_generation(c->io->services->registry, who->device, who->generation);
 }
 
@@ -327,10 +327,11 @@ route_request(struct conn *c)
 	struct why why = {""};
 
 	enum problem_type problem = find_route(c, &why, &detail);
+	/* A suspended device has no other way to show that it uses what it renewed. */
+	if (!problem || (problem == PROBLEM_DEVICE_SUSPENDED && (x->who.roles & ROLE_SUSPENDED)))
+		note_generation(c);
 	if (problem)
 		x->route = NULL;
-	else
-		note_generation(c);
 	/* Who sends a body without a length may mean the next bytes by it. */
 	if (problem == PROBLEM_LENGTH_REQUIRED)
 		x->request.keep_alive = false;

@@ -38,17 +38,21 @@ curl_admin "/v1/jobs/$JOB" | pick "d['kind'] == 'train'" | grep -qx True || flee
 within 10 spool_empty || fleet_fail "left in the spool: $(ls "$FLEET/state/spool")"
 for pid in $FLEET_PIDS; do fleet_kill TERM "$pid"; done
 
-# beside PROGRAM: three rounds of a device of that program with one of ours; of a job that it does not know it is told that it is too old
+# beside PROGRAM: three rounds of a device of that program with one of ours, which begins suspended; of a job that it does not know it is told
+# that it is too old
 beside() {
 	old_name=$(basename "$(dirname "$1")")
 	# The vector holds no token.
 	fleet_admin token create --uses 2 -o "$FLEET/token" >/dev/null || fleet_fail "no token"
 	glyph_device "new-$old_name" 3 100
 	fleet_run "new-$old_name"
+	fleet_admin token create --suspended --label "version=$old_name" -o "$FLEET/token.$old_name" >/dev/null || fleet_fail "no token"
 	ours=$AGENT_PID new=$RIVULET RIVULET=$1
-	glyph_device "old-$old_name" 4 100
+	FLEET_TOKEN=$FLEET/token.$old_name glyph_device "old-$old_name" 4 100
 	fleet_run "old-$old_name"
 	RIVULET=$new
+	within 20 grep -q device-suspended "$FLEET/old-$old_name.log" || fleet_fail "$old_name: it is not suspended"
+	fleet_admin device resume --where "version=$old_name" >/dev/null || fleet_fail "resume"
 	glyph_job "$FLEET/job.json" "beside-$old_name" 2 3
 	job_submit "$FLEET/job.json"
 	job_done 120

@@ -66,7 +66,9 @@ class Proxy(http.server.BaseHTTPRequestHandler):
             return
         if rule and rule[0] not in ("spoil", "lose", "swap"):
             problem = {"type": "urn:rivulet:error:" + rule[1], "title": "fault", "status": int(rule[0]), "detail": "fault"}
-            self.answer(int(rule[0]), [("Content-Type", "application/problem+json")], json.dumps(problem).encode())
+            # Without it a suspended device asks once a minute.
+            after = [("Retry-After", "1")] if rule[1] == "device-suspended" else []
+            self.answer(int(rule[0]), [("Content-Type", "application/problem+json"), *after], json.dumps(problem).encode())
             return
         headers = {k: v for k, v in self.headers.items() if k.lower() not in ("host", "expect", "connection")}
         link = connect()

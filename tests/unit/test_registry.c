@@ -36,9 +36,9 @@ static void
 no_role(struct fixture *f, const struct x509_info *c, double now, enum problem_type problem)
 {
 	struct identity who = identify(f, c, now);
-
-	assert_int_equal(
-	    who.roles, ROLE_ANYONE | (problem == PROBLEM_EXPIRED_CERTIFICATE ? ROLE_EXPIRED : 0));
+	unsigned some = problem == PROBLEM_EXPIRED_CERTIFICATE ? ROLE_EXPIRED : 0;
+	some |= problem == PROBLEM_DEVICE_SUSPENDED ? ROLE_SUSPENDED : 0;
+	assert_int_equal(who.roles, ROLE_ANYONE | some);
 	assert_int_equal(who.problem, problem);
 }
 

@@ -533,6 +533,36 @@ erased_who_knocks(void **state)
 	assert_string_equal(v.seen.refused, "");
 }
 
+/* What a suspended identity may: renew by its present key, until that is in doubt; and try out what it got. */
+static void
+suspended(void **state)
+{
+	struct fixture *f = *state;
+	struct store_device d = device(1, "gate");
+	struct x509_info c = certificate(&d), old = certificate(&d);
+
+	d.state = DEVICE_SUSPENDED;
+	memset(d.previous, 9, sizeof(d.previous));
+	memset(old.spki, 9, sizeof(old.spki));
+	put(f, &d);
+	struct identity who = identify(f, &c, NOW);
+	assert_int_equal(who.roles, ROLE_ANYONE | ROLE_SUSPENDED);
+	assert_int_equal(who.problem, PROBLEM_DEVICE_SUSPENDED);
+	assert_int_equal(identify(f, &c, NOW + 1000).roles, ROLE_ANYONE | ROLE_SUSPENDED);
+	assert_int_equal(identify(f, &old, NOW).roles, ROLE_ANYONE);
+	assert_false(registry_tries_out(f->r, d.id));
+	assert_true(registry_note_renewal(f->r, d.id, 3600));
+	assert_true(registry_tries_out(f->r, d.id));
+	assert_false(registry_tries_out(f->r, d.previous));
+	d.claim = CLAIM_CONTESTED;
+	put(f, &d);
+	assert_int_equal(identify(f, &c, NOW).roles, ROLE_ANYONE);
+	d.claim = CLAIM_NONE;
+	d.state = DEVICE_REVOKED;
+	put(f, &d);
+	assert_int_equal(identify(f, &c, NOW).roles, ROLE_ANYONE);
+}
+
 int
 main(void)
 {
@@ -550,6 +580,7 @@ main(void)
 	    WITH_REGISTRY(late_follower),
 	    WITH_REGISTRY(follower_who_cannot_read),
 	    WITH_REGISTRY(erased_who_knocks),
+	    WITH_REGISTRY(suspended),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,6 +44,7 @@ roles_of(const char *cell, size_t len)
 	roles |= strstr(text, "submitter") ? ROLE_SUBMITTER : 0;
 	roles |= strstr(text, "admin") ? ROLE_ADMIN : 0;
 	roles |= strstr(text, "metrics") ? ROLE_METRICS : 0;
+	roles |= strstr(text, "suspended") ? ROLE_SUSPENDED : 0;
 	roles |= strstr(text, "expired") ? ROLE_EXPIRED : 0;
 	roles |= strstr(text, "rotated") ? ROLE_ROTATED : 0;
 	return roles;
