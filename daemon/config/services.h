@@ -33,6 +33,7 @@ struct services {
 	struct evalsets *sets; /* may be NULL in tests */
 	struct usage_watch *usage; /* may be NULL in tests */
 	struct stop *stop; /* asks long work to end early; may be NULL in tests */
+	struct answers *answers; /* NULL but in tests: keeps what is answered */
 	struct server *server;
 	struct wake wake;
 	/* Unix seconds: from when on CA and server certificate in use are both valid; when the server certificate ends. */

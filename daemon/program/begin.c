@@ -45,7 +45,8 @@ look_for_state(const char *dir, struct why *why)
 /* Brings the coordinator up once. seal_close comes after look_for_state: before the state's file system is mounted, the sandbox would be
  * for the directory below it. */
 static enum err
-bring_up(struct setup **out, const struct config *config, bool *sealed, struct why *why)
+bring_up(struct setup **out, const struct config *config, struct answers *answers, bool *sealed,
+    struct why *why)
 {
 	enum err e = look_for_state(config->state_dir, why);
 
@@ -54,7 +55,7 @@ bring_up(struct setup **out, const struct config *config, bool *sealed, struct w
 		e = seal_close(config, why);
 	*sealed |= !e;
 	if (!e)
-		e = setup_new(out, config, why);
+		e = setup_new(out, config, answers, why);
 	if (!e)
 		e = setup_start(*out, why);
 	if (e) {
@@ -75,15 +76,15 @@ rest(const sigset_t *signals)
 }
 
 enum err
-begin_setup(
-    struct setup **out, const struct config *config, const sigset_t *signals, struct why *why)
+begin_setup(struct setup **out, const struct config *config, struct answers *answers,
+    const sigset_t *signals, struct why *why)
 {
 	struct why said = {""};
 	bool sealed = false;
 	enum err e;
 
 	*out = NULL;
-	while ((e = bring_up(out, config, &sealed, why)) && begin_passes(e) &&
+	while ((e = bring_up(out, config, answers, &sealed, why)) && begin_passes(e) &&
 	    getenv("NOTIFY_SOCKET")) {
 		if (strcmp(said.text, why->text) != 0)
 			log_event(LOG_LEVEL_ERROR, "start.waits", LOG_S("why", why->text));

@@ -13,7 +13,7 @@ bool begin_passes(enum err e);
 /* Brings the coordinator up. Under a service manager, which would start the program again every few seconds, a failure that may pass
  * (begin_passes) is logged once and the start tried again every two seconds. ERR_CLOSED: one of `signals`, which are blocked, came
  * meanwhile. */
-ERR_MUST_USE enum err begin_setup(
-    struct setup **out, const struct config *config, const sigset_t *signals, struct why *why);
+ERR_MUST_USE enum err begin_setup(struct setup **out, const struct config *config,
+    struct answers *answers, const sigset_t *signals, struct why *why);
 
 #endif

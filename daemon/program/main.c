@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "age.h"
+#include "answers.h"
 #include "audit.h"
 #include "begin.h"
 #include "buf.h"
@@ -143,6 +144,7 @@ serve(struct setup *setup, const sigset_t *signals, const char *path)
 static int
 run(const char *path, const struct config *config)
 {
+	struct answers *answers = NULL;
 	struct setup *setup = NULL;
 	struct why why = {""};
 	sigset_t signals;
@@ -158,7 +160,11 @@ run(const char *path, const struct config *config)
 	signal(SIGPIPE, SIG_IGN);
 	log_set_level(config->log_level);
 	log_warnings(config);
-	enum err e = begin_setup(&setup, config, &signals, &why);
+	/* Before the sandbox, which lets nothing be written there. */
+	answers_open(&answers);
+	enum err e = begin_setup(&setup, config, answers, &signals, &why);
+	if (e)
+		answers_free(answers);
 	if (e == ERR_CLOSED)
 		return COMMAND_OK;
 	if (e) {
@@ -172,6 +178,7 @@ run(const char *path, const struct config *config)
 	notify_send("READY=1");
 	serve(setup, &signals, path);
 	setup_free(setup);
+	answers_free(answers);
 	return 0;
 }
 

@@ -363,7 +363,7 @@ build(struct setup *u, struct why *why)
 }
 
 enum err
-setup_new(struct setup **out, const struct config *config, struct why *why)
+setup_new(struct setup **out, const struct config *config, struct answers *answers, struct why *why)
 {
 	struct setup *u = calloc(1, sizeof(*u));
 
@@ -372,6 +372,7 @@ setup_new(struct setup **out, const struct config *config, struct why *why)
 	u->lock_fd = -1;
 	u->stop.sees_signals = true;
 	u->s.stop = &u->stop;
+	u->s.answers = answers;
 	u->s.started_at = clock_wall();
 	u->s.started = clock_seconds();
 	enum err e = use_first_config(u, config, why);

@@ -6,8 +6,11 @@
 /* Starts all parts of the coordinator in order, and stops them in the reverse order. */
 struct setup;
 
-/* Makes all parts; config is copied. Until setup_start only the store's thread runs. */
-ERR_MUST_USE enum err setup_new(struct setup **out, const struct config *config, struct why *why);
+/* Makes all parts; config is copied. answers: NULL, or what keeps answers (answers.h), which lives longer than the setup. Until setup_start
+ * only the store's thread runs. */
+struct answers;
+ERR_MUST_USE enum err setup_new(
+    struct setup **out, const struct config *config, struct answers *answers, struct why *why);
 /* Listens and opens rounds. */
 ERR_MUST_USE enum err setup_start(struct setup *s, struct why *why);
 const struct services *setup_services(const struct setup *s);

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "answers.h"
 #include "clock.h"
 #include "config.h"
 #include "conn_inside.h"
@@ -160,6 +161,7 @@ conn_end_exchange(struct conn *c)
 	else if (c->x.route && c->x.route->drop && c->x.state)
 		c->x.route->drop(&c->x);
 	exchange_reset(&c->x);
+	answers_drop(&c->kept);
 	c->chunked = false;
 }
 

@@ -40,6 +40,7 @@ struct conn {
 	size_t out_at;
 	uint64_t file_at;
 	bool chunked; /* the answer is a list that goes on */
+	struct buf *kept; /* what came of that list, for services.answers */
 	uint64_t body_len, body_left;
 	uint64_t deadline_ms;
 	uint64_t slow_since_ms, slow_bytes; /* least-rate window of an upload */

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "answers.h"
 #include "clock.h"
 #include "config.h"
 #include "conn_inside.h"
@@ -134,6 +135,16 @@ refuse_to_hold(struct conn *c)
 	    "this identity has too many answers to read on its other connections");
 }
 
+/* For tests, see answers.h. */
+static void
+keep_answer(struct conn *c)
+{
+	struct answers *answers = c->io->services->answers;
+
+	if (answers)
+		answers_keep(answers, &c->kept, &c->x);
+}
+
 /* Puts the response's head and body into the output; the file, if any, follows from its map. The answer to a request that has changed
  * something is sent in any case. */
 void
@@ -150,6 +161,7 @@ conn_respond(struct conn *c)
 	conn_count_body(c);
 	conn_count_answer(c, reads(x) ? r->body.len : 0);
 	note_refusal(c);
+	keep_answer(c);
 	if (c->body_left > 0 || !x->request.keep_alive || c->io->stopping)
 		r->close = true;
 	c->chunked = r->list.fill != NULL;
@@ -180,6 +192,8 @@ conn_respond_on(struct conn *c)
 
 	conn_change_state(c, CONN_WRITE);
 	conn_count_answer(c, r->body.len);
+	if (!r->list.e)
+		keep_answer(c);
 	if (r->list.e || !conn_hold(c, r->body.len) || put_body(c)) {
 		log_cut(c, r->list.e ? err_name(r->list.e) : "too much is unread");
 		conn_close(c);

@@ -77,7 +77,7 @@ setup(void **state)
 	renew_certificate(b);
 	snprintf(path, sizeof(path), "%s/rivulet.db", b->dir);
 	must(b, store_create(path, NULL, NULL, &b->why));
-	must(b, setup_new(&b->setup, &b->config, &b->why));
+	must(b, setup_new(&b->setup, &b->config, NULL, &b->why));
 	must(b, setup_start(b->setup, &b->why));
 	*state = b;
 	return 0;
