@@ -49,7 +49,7 @@ LIBS_ALL    = $(LIBS_DAEMON) $(LIBS_SANDBOX) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_IM
 
 DEPS     := gcc libc6-dev pkg-config libmbedtls-dev libssl-dev libcurl4-openssl-dev libcjson-dev libopenblas-dev \
             libsqlite3-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libseccomp-dev libcmocka-dev curl openssl python3 python3-numpy \
-            iproute2 procps sslscan
+            python3-yaml python3-jsonschema iproute2 procps sslscan
 DEPS_DEV := ccache clang clang-format clang-tidy cppcheck libclang-rt-dev lld llvm systemd valgrind git nginx-light faketime openmpi-bin libopenmpi-dev python3-mpi4py python3-venv \
             scdoc mandoc zsh
 # What older versions need, which .ci/run builds.
@@ -168,13 +168,13 @@ $(BUILD)/tests/unit/test_transport: LDFLAGS += -Wl,--export-dynamic-symbol=getad
 run = BUILD=$(BUILD) SAN=$(SAN) CRYPTO=$(CRYPTO) CC="$(CC)" tests/run
 check: deps
 	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) built
-	$(Q)$(run) $(TESTS) $(addprefix replay:,$(FUZZ)) $(PYTHON_TESTS) $(E2E)
+	$(Q)$(run) $(TESTS) $(addprefix replay:,$(FUZZ)) $(PYTHON_TESTS) $(E2E) answers:all
 .PHONY: built
 built: all $(TESTS) $(TOOLS) $(SHIMS) $(FUZZ)
 unit: $(TESTS)
 	$(Q)$(run) $(TESTS)
 e2e: all $(TOOLS) $(SHIMS)
-	$(Q)$(run) $(E2E)
+	$(Q)$(run) $(E2E) answers:
 replay: $(FUZZ)
 	$(Q)$(run) $(addprefix replay:,$(FUZZ))
 PARALLEL = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
@@ -300,7 +300,7 @@ print-arrows:
 	    $(foreach u,$(USES_$h),echo '$h $u';) \
 	    $(foreach r,$(call rooms,$h),$(if $(findstring /,$r),$(foreach u,$(USES_$r),echo '$r $(call used,$r,$u)';)) $(foreach u,$(SEES_$r),echo '$r $u';)))
 lint: deps deps-dev
-	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) all
+	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) all $(BUILD)/tests/tools/routes_print
 	$(Q)CC="$(CC)" tests/lint $(BUILD)
 
 deps:
@@ -309,7 +309,7 @@ deps-dev: deps
 	$(Q)tests/deps $(DEPS_DEV)
 
 # In the places they have here, so that the links among them lead somewhere.
-DOCUMENTS := README.md LICENSE CHANGELOG.md CONTRIBUTING.md $(wildcard docs/*.md docs/*.svg examples/*) wire/FORMAT.md model/ARITHMETIC.md systemd/README.md client/README.md lab/README.md command/README.md daemon/README.md \
+DOCUMENTS := README.md LICENSE CHANGELOG.md CONTRIBUTING.md $(wildcard docs/*.md docs/*.svg docs/*.yaml examples/*) wire/FORMAT.md model/ARITHMETIC.md systemd/README.md client/README.md lab/README.md command/README.md daemon/README.md \
              site/README.md site/plan/README.md site/schedule/README.md client/device/rivulet.h
 DOCDIR     := $(PREFIX)/share/doc/rivulet
 LIBDIR     ?= $(PREFIX)/lib

@@ -6,110 +6,11 @@
 
 #include <cmocka.h>
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "api.h"
 #include "routes.h"
-
-#define API_MD "docs/api.md" /* tests run in the repository's root */
-
-/* --- the table against its document */
-
-/* Replaces "{anything}" by "{}" and cuts the query. */
-static void
-pattern_of(const char *path, size_t len, char *out)
-{
-	for (size_t i = 0; i < len && path[i] != '?'; i++) {
-		*out++ = path[i];
-		if (path[i] == '{') {
-			i += strcspn(path + i, "}");
-			*out++ = '}';
-		}
-	}
-	*out = '\0';
-}
-
-static unsigned
-roles_of(const char *cell, size_t len)
-{
-	char text[80];
-	unsigned roles = 0;
-
-	snprintf(text, sizeof(text), "%.*s", (int)len, cell);
-	roles |= strstr(text, "anyone") ? ROLE_ANYONE : 0;
-	roles |= strstr(text, "device") ? ROLE_DEVICE : 0;
-	roles |= strstr(text, "reader") ? ROLE_READER : 0;
-	roles |= strstr(text, "submitter") ? ROLE_SUBMITTER : 0;
-	roles |= strstr(text, "admin") ? ROLE_ADMIN : 0;
-	roles |= strstr(text, "metrics") ? ROLE_METRICS : 0;
-	roles |= strstr(text, "suspended") ? ROLE_SUSPENDED : 0;
-	roles |= strstr(text, "expired") ? ROLE_EXPIRED : 0;
-	roles |= strstr(text, "rotated") ? ROLE_ROTATED : 0;
-	return roles;
-}
-
-static void
-check_documented(const char *verb, const char *pattern, unsigned roles, unsigned *seen)
-{
-	size_t count;
-	const struct route *table = routes_table(&count);
-
-	assert_in_range(count, 1, 64);
-	for (size_t i = 0; i < count; i++) {
-		if (strcmp(http_verb_name(table[i].verb), verb) != 0 ||
-		    strcmp(table[i].pattern, pattern) != 0)
-			continue;
-		if (table[i].roles != roles)
-			fail_msg("%s %s: roles 0x%x, documented 0x%x", verb, pattern,
-			    table[i].roles, roles);
-		(*seen)++;
-		return;
-	}
-	fail_msg("%s: %s %s is not routed", API_MD, verb, pattern);
-}
-
-/* One row of the document: "| `POST /v1/jobs/{job}/pause`, `resume` | role | ...". */
-static void
-check_line(const char *line, unsigned *seen)
-{
-	const char *end = strchr(line + 2, '|');
-	char verb[16], pattern[128] = "";
-
-	assert_non_null(end);
-	unsigned roles = roles_of(end + 1, strcspn(end + 1, "|"));
-	if (sscanf(line, "| `%15s", verb) != 1)
-		fail_msg("cannot read: %s", line);
-	const char *p = line + 3 + strlen(verb) + 1;
-	size_t len = strcspn(p, "`");
-	pattern_of(p, len, pattern);
-	check_documented(verb, pattern, roles, seen);
-	for (p += len + 1; (p = strchr(p, '`')) && p < end; p += len + 1) {
-		len = strcspn(++p, "`");
-		char *last = strrchr(pattern, '/') + 1;
-		snprintf(last, sizeof(pattern) - (size_t)(last - pattern), "%.*s", (int)len, p);
-		check_documented(verb, pattern, roles, seen);
-	}
-}
-
-static void
-the_document_is_true(void **state)
-{
-	FILE *f = fopen(API_MD, "r");
-	char line[512];
-	unsigned seen = 0;
-	size_t count;
-
-	(void)state;
-	assert_non_null(f);
-	while (fgets(line, sizeof(line), f))
-		if (strncmp(line, "| `", 3) == 0 && isupper((unsigned char)line[3]))
-			check_line(line, &seen);
-	fclose(f);
-	routes_table(&count);
-	assert_int_equal(seen, count);
-}
 
 /* --- the table by itself */
 
@@ -279,7 +180,6 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(the_document_is_true),
 	    cmocka_unit_test(no_row_shadows_another),
 	    cmocka_unit_test(every_row_is_whole),
 	    cmocka_unit_test(parameters),
