@@ -6,6 +6,8 @@ set -u
 umask 077
 FLEET_NAME=34-flips
 . tests/e2e/common.sh
+# Its coordinators must start without a word.
+unset RIVULET_KEEP_ANSWERS
 
 fleet_start "reserve = 0
 [retention]

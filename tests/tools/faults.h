@@ -48,6 +48,12 @@ f_nan(struct attempt *a)
 }
 
 static inline void
+f_no_normaliser(struct attempt *a)
+{
+	a->m.normaliser = 0;
+}
+
+static inline void
 f_infinity(struct attempt *a)
 {
 	put_float(a, a->m.elements - 1, -INFINITY);
@@ -189,6 +195,15 @@ static const struct fault {
 } faults[] = {
     {"none", NONE, .apply = NULL},
     {"with-report", NONE, .report = REPORT_TEXT},
+    {"better", NONE, .report = "{\"metrics\":{\"probe\":9}}"},
+    {"auc", NONE,
+	.report = "{\"evaluate\":{\"examples\":2,\"loss\":1,\"auc\":{\"positive\":[[128,1]],"
+		  "\"negative\":[[0,1]]}}}"},
+    {"regression", NONE,
+	.report =
+	    "{\"evaluate\":{\"examples\":2,\"loss\":1,\"regression\":{\"values\":2,\"absolute\":2,"
+	    "\"squares\":2,\"sum\":3,\"sum_squares\":5}}}"},
+    {"no-normaliser", NUMBERS, .apply = f_no_normaliser},
     {"other-key", NONE, .apply = NULL}, /* its signer does it */
     {"another", NUMBERS, .apply = f_another},
     {"nan", NUMBERS, .apply = f_nan},
