@@ -1,7 +1,8 @@
 #!/bin/sh
 # stages: gcc openssl address
 # What the coordinator answers and no other test asks for; make check compares all answers with docs/openapi.yaml. A delta whose base a
-# guard gave up; figures of two classes and of numbers, from a device's counts; a device's name; whom a job with an evaluator reaches.
+# guard gave up; one without a normaliser; figures of two classes and of numbers, from a device's counts; a device's name; whom a job with an
+# evaluator reaches; a job that waits for its model on a coordinator that is not ready.
 #   BUILD=build/mbedtls tests/e2e/402-answers.sh
 set -u
 FLEET_NAME=402-answers
@@ -57,6 +58,23 @@ job line "$(layer 1 mse), \"data\": {$pictures, \"validation\": 0.1}, $evaluated
 want "with sums" "201 receipt" "$(put one 785 regression "$(ask one)")"
 job_done 20
 want "mae" 1 "$(curl_admin "/v1/jobs/$JOB/rounds/1" | pick 'd["figures"]["mae"]')"
+
+job normalised "$(layer 10 cross_entropy), \"data\": {$pictures, \"classes\": 10}, \"aggregate\": {\"normalise\": true},
+	\"round\": {\"goal\": 1, \"deadline_s\": 3600}, \"stop\": {\"rounds\": 1}"
+want "no normaliser" "400 no-normaliser" "$(put one 7850 no-normaliser "$(ask one)")"
+
+# --- its model is gone, then the database
+lacking() { [ "$(curl_admin /readyz | pick 'd["status"], d.get("jobs_lacking", 0)')" = "$1" ]; }
+state=$FLEET/state model=$(curl_admin "/v1/jobs/$JOB" | pick 'd["model"]')
+mv "$state/models/$model" "$FLEET/model"
+curl_admin "/v1/models/$model" >"$FLEET/out" 2>&1 && fleet_fail "a model that is gone: $(wc -c <"$FLEET/out") bytes"
+within 15 lacking "('ready', 1)" || fleet_fail "no job waits: $(curl_admin /readyz)"
+mv "$state/rivulet.db" "$FLEET/rivulet.db"
+curl_admin /v1/tokens -d '{}' >"$FLEET/out" 2>&1 && fleet_fail "a token without a database: $(cat "$FLEET/out")"
+within 15 lacking "('not ready', 1)" || fleet_fail "ready without a database: $(curl_admin /readyz)"
+mv "$FLEET/rivulet.db" "$state/rivulet.db"
+mv "$FLEET/model" "$state/models/$model"
+within 30 lacking "('ready', 0)" || fleet_fail "not ready again: $(curl_admin /readyz)"
 
 # --- whom a job reaches that a program evaluates
 sed 's/"by": "devices", "figures": \["regression"\]/"by": "program", "devices": ["two"]/; s/"line"/"judged"/' "$FLEET/line.json" >"$FLEET/judged.json"

@@ -104,6 +104,8 @@ run 0 fleet_admin status
 says '^the CA is being replaced: 2 devices have not renewed.*ca status.*ca finish'
 rivuletd ca finish 2>"$FLEET/refused" && fleet_fail "finished although two devices have not renewed"
 grep -q '2 devices have not renewed' "$FLEET/refused" || fleet_fail "does not say who: $(cat "$FLEET/refused")"
+curl -sS --max-time 120 --cacert "$FLEET/dan/ca.pem" --cert "$FLEET/dan/cert.pem" --key "$FLEET/dan/key.pem" -d '{"protocol": 1}' "$URL/v1/tasks" >"$FLEET/told"
+want "a device without work is told to renew, too" True "$(pick 'd["renew"] and "wait" in d' <"$FLEET/told")"
 # Who comes back in time renews.
 fleet_run dan
 within 60 is_generation dan 2 || fleet_fail "dan did not renew"

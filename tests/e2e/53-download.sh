@@ -176,6 +176,9 @@ grep -qi "^etag: \"$base-$held\"$" "$FLEET/range.head" && grep -qi "^cache-contr
 	fleet_fail "no ETag: $(cat "$FLEET/range.head")"
 answer same -H "If-None-Match: \"$base-$held\""
 grep -q "^HTTP/1.1 304" "$FLEET/same.head" || fleet_fail "If-None-Match: $(cat "$FLEET/same.head")"
+answer behind -r 99999999-
+grep -q "^HTTP/1.1 416" "$FLEET/behind.head" && grep -qi "^content-range: bytes \*/$(wc -c <"$FLEET/whole.diff")$" "$FLEET/behind.head" ||
+	fleet_fail "a range behind it: $(cat "$FLEET/behind.head")"
 held=$(echo "$held" | tr 0-9a-f 1-9a-f0)
 answer none
 grep -q "^HTTP/1.1 404" "$FLEET/none.head" && grep -q no-difference "$FLEET/none.body" || fleet_fail "no such difference: $(cat "$FLEET/none.head")"

@@ -127,6 +127,12 @@ job_submit "$FLEET/f32.json"
 within 90 rounds_are 5 || fleet_fail "no five rounds: $(curl_admin "/v1/jobs/$JOB")"
 fleet_admin job pause "$JOB" >/dev/null || fleet_fail "pause"
 in_step "f32" 5e-6
+# The state as HTTP serves it: by ranges, and not to whoever has it.
+c=$(basename "$FLEET"/state/models/*.state .state)
+served() { curl_admin "/v1/states/$c" -o /dev/null -w '%{http_code} %{size_download}' "$@" 2>/dev/null; }
+whole=$(wc -c <"$FLEET/state/models/$c.state")
+[ "$(served) $(served -r 4-99) $(served -H "If-None-Match: \"$c\"") $(served -r "$whole-" | cut -c 1-3)" = "200 $whole 206 96 304 0 416" ] ||
+	fleet_fail "the state: $(served), $(served -r 4-99), $(served -H "If-None-Match: \"$c\""), $(served -r "$whole-")"
 weights() { # weights MODEL: the hash of the data behind the header, which names the job
 	curl_admin "/v1/models/$1" -o "$FLEET/weights" && python3 -S -E -c "
 import hashlib, sys
