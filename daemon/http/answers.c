@@ -211,7 +211,8 @@ role_of(const struct exchange *x)
 		unsigned bit;
 		const char *name;
 	} table[] = {{ROLE_ADMIN, "admin"}, {ROLE_SUBMITTER, "submitter"}, {ROLE_READER, "reader"},
-	    {ROLE_DEVICE, "device"}, {ROLE_EXPIRED, "expired"}, {ROLE_ROTATED, "rotated"}};
+	    {ROLE_DEVICE, "device"}, {ROLE_METRICS, "metrics"}, {ROLE_EXPIRED, "expired"},
+	    {ROLE_ROTATED, "rotated"}};
 
 	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
 		if (x->who.roles & table[i].bit)
@@ -264,7 +265,7 @@ hash_of(const struct exchange *x)
 {
 	const unsigned what[] = {
 	    (unsigned)x->request.method, x->response.status, x->who.roles, x->response.problem};
-	const char *pattern = x->route ? x->route->pattern : "";
+	const char *pattern = x->asked ? x->asked->pattern : "";
 
 	return mix(mix(0xcbf29ce484222325u, what, sizeof(what)), pattern, strlen(pattern) + 1);
 }

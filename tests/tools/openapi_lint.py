@@ -90,21 +90,35 @@ def check_words(lines):
             report(f"{o}: x-errors are not in order", o.path + ":")
 
 
+READERS = ("exchange_number", "exchange_flag", "http_query", "http_query_item")
+
+
+def read_by(text, callers, path):
+    """The names of queries that calls of these functions read; of one that passes a name on, the names that its callers give."""
+    names, passed = set(), set()
+    for call in re.finditer(rf"(?<!\w)(?:{'|'.join(callers)})\(\s*(?:x|&\w+->request),\s*([^,]+),", text):
+        argument = call.group(1).strip()
+        literal = re.fullmatch(r'"([^"]+)"', argument)
+        if literal:
+            names.add(literal.group(1))
+            continue
+        # The function that the call stands in, which takes the name.
+        heads = re.findall(rf"^(\w+)\([^{{;]*const char \*{re.escape(argument)}\b[^{{;]*\)\n{{", text[: call.start()], re.M)
+        if heads:
+            passed.add(heads[-1])
+        else:
+            report(f"a query is read by {argument}, which is no literal", path=path)
+    return names | (read_by(text, passed, path) if passed else set())
+
+
 def check_queries():
     """The calls of the coordinator that read queries."""
     read = set()
     for folder, _, names in os.walk("daemon"):
         for path in (f"{folder}/{n}" for n in names if n.endswith(".c")):
-            if path in ("daemon/http/http.c", "daemon/http/exchange.c"):
-                continue
-            with open(path, encoding="utf-8") as f:
-                text = f.read()
-            for call in re.finditer(r"\b(?:exchange_number|exchange_flag|http_query)\(\s*[^,]+,\s*([^,]+),", text):
-                name = re.fullmatch(r'"([^"]+)"', call.group(1).strip())
-                if name:
-                    read.add(name.group(1))
-                else:
-                    report(f"a query is read by {call.group(1).strip()}, which is no literal", path=path)
+            if path not in ("daemon/http/http.c", "daemon/http/exchange.c"):
+                with open(path, encoding="utf-8") as f:
+                    read |= read_by(f.read(), READERS, path)
     named = {p["name"] for o in doc.operations for p in doc.parameters(o, "query")}
     compare("query", named, read, "any call in daemon/ that reads queries")
 
@@ -135,7 +149,7 @@ def check_role_table():
             report(f"{request.strip()}: no such request", path=ROLES_TABLE)
             continue
         roles = may.setdefault(str(o), set())
-        roles |= {role for role, cell in zip(table["COLUMNS"], cells.split()) if cell not in ("N", "F") and not role.endswith("-token")}
+        roles |= {role.removesuffix("-token") for role, cell in zip(table["COLUMNS"], cells.split()) if cell not in ("N", "F")}
         roles |= {who for who, what in table["EXCEPT"] if what == request.strip() and who in ("expired", "rotated")}
     for o in doc.operations:
         if str(o) not in may:

@@ -26,6 +26,7 @@ static const struct {
     {ROLE_READER, "reader"},
     {ROLE_SUBMITTER, "submitter"},
     {ROLE_ADMIN, "admin"},
+    {ROLE_METRICS, "metrics"},
     {ROLE_EXPIRED, "expired"},
     {ROLE_ROTATED, "rotated"},
 };

@@ -46,7 +46,7 @@ setup(void **state)
 	answers_open(&b->answers);
 	assert_non_null(b->answers);
 	b->route.pattern = "/v1/things";
-	b->x.route = &b->route;
+	b->x.asked = &b->route;
 	strcpy(b->x.request.path, "/v1/things");
 	b->x.who.roles = ROLE_ANYONE | ROLE_READER;
 	*state = b;
@@ -60,7 +60,6 @@ teardown(void **state)
 
 	answers_drop(&b->list);
 	answers_free(b->answers);
-	b->x.route = NULL;
 	exchange_reset(&b->x);
 	unlink(b->path);
 	rmdir(b->dir);
