@@ -165,14 +165,14 @@ scan_open(struct scan *s, char c)
 static void
 scan_scalar(struct scan *s)
 {
-	char kind[3] = {*s->at, '\0', '\0'};
+	char kind[2] = {*s->at, ' '};
 
 	if (isdigit((unsigned char)kind[0]))
 		kind[0] = '0';
 	for (; s->at < s->end && !strchr(",]} \t\r\n", *s->at); s->at++)
 		if (*s->at == '.' || *s->at == 'e')
 			kind[1] = '.';
-	see(s, 'v', kind, strlen(kind));
+	see(s, 'v', kind, sizeof(kind));
 }
 
 /* Does the text have anything that the process has not answered before, behind what `hash` stands for? */
@@ -263,11 +263,12 @@ print_line(struct buf *out, const struct exchange *x, const char *text, size_t l
 static uint64_t
 hash_of(const struct exchange *x)
 {
-	const unsigned what[] = {
-	    (unsigned)x->request.method, x->response.status, x->who.roles, x->response.problem};
-	const char *pattern = x->asked ? x->asked->pattern : "";
+	char text[256];
 
-	return mix(mix(0xcbf29ce484222325u, what, sizeof(what)), pattern, strlen(pattern) + 1);
+	int len = snprintf(text, sizeof(text), "%d %u %u %d %.200s", (int)x->request.method,
+	    x->response.status, x->who.roles, (int)x->response.problem,
+	    x->asked ? x->asked->pattern : "");
+	return mix(0xcbf29ce484222325u, text, (size_t)len);
 }
 
 static void

@@ -12,11 +12,13 @@ VERBS = ("get", "head", "post", "put", "patch", "delete")
 
 
 class Loader(yaml.SafeLoader):
-    """YAML with each key once, and no merges: other readers have none."""
+    """YAML with each key once, no merges, which other readers do not have, and no key without a value: a text with a comma wants quotes."""
 
     def construct_mapping(self, node, deep=False):
         seen = set()
-        for key, _ in node.value:
+        for key, value in node.value:
+            if isinstance(value, yaml.ScalarNode) and value.value == "" and value.style is None:
+                raise yaml.constructor.ConstructorError(None, None, f"{key.value} has no value", key.start_mark)
             if key.tag == "tag:yaml.org,2002:merge":
                 raise yaml.constructor.ConstructorError(None, None, "a merge (<<)", key.start_mark)
             if key.value in seen:
