@@ -41,7 +41,7 @@ def check_routes(lines):
     rows = {}
     for verb, pattern, roles, body, query in lines:
         rows[verb, pattern] = {"roles": set(roles.split(",")), "body": body, "query": set() if query == "-" else set(query.split(","))}
-    compare("requests", {(o.verb, o.pattern) for o in doc.operations}, set(rows), "the table of routes")
+    compare("requests", {f"{o.verb} {o.pattern}" for o in doc.operations}, {" ".join(row) for row in rows}, "the table of routes")
     for o in doc.operations:
         row = rows.get((o.verb, o.pattern))
         if not row:
@@ -172,7 +172,7 @@ def check_prose():
             path = re.sub(r"\{[^}]*\}", "{}", path.split("?")[0])
             found.add((verb, path))
             found |= {(verb, path.rsplit("/", 1)[0] + "/" + word) for word in more if re.fullmatch("[a-z]+", word)}
-    compare("requests", {(o.verb, o.pattern) for o in doc.operations}, found, PROSE)
+    compare("requests", {f"{o.verb} {o.pattern}" for o in doc.operations}, {" ".join(row) for row in found}, PROSE)
 
 
 # --- the schemas
