@@ -161,10 +161,14 @@ asker_json(const struct exchange *x)
 	static const uint8_t nobody[32];
 	struct json *v = json_object();
 	char hex[65], by[EXCHANGE_ACTOR_MAX];
+	struct registry_view view;
 
 	exchange_actor(x, by);
 	json_add_string(v, "by", by);
-	json_add_string(v, "role", registry_role_name(x->who.roles));
+	/* One that is suspended may do so little that it has no role for now. */
+	const bool suspended = (x->who.roles & ROLE_SUSPENDED) &&
+	    registry_get(x->services->registry, x->who.device, &view) == ERR_OK;
+	json_add_string(v, "role", suspended ? view.row.role : registry_role_name(x->who.roles));
 	if (!(x->who.roles & ROLE_READERS))
 		return v;
 	hex_encode(hex, x->who.owner, sizeof(x->who.owner));

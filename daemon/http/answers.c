@@ -212,7 +212,7 @@ role_of(const struct exchange *x)
 		const char *name;
 	} table[] = {{ROLE_ADMIN, "admin"}, {ROLE_SUBMITTER, "submitter"}, {ROLE_READER, "reader"},
 	    {ROLE_DEVICE, "device"}, {ROLE_METRICS, "metrics"}, {ROLE_EXPIRED, "expired"},
-	    {ROLE_ROTATED, "rotated"}};
+	    {ROLE_ROTATED, "rotated"}, {ROLE_SUSPENDED, "suspended"}};
 
 	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
 		if (x->who.roles & table[i].bit)

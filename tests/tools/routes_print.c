@@ -29,6 +29,7 @@ static const struct {
     {ROLE_METRICS, "metrics"},
     {ROLE_EXPIRED, "expired"},
     {ROLE_ROTATED, "rotated"},
+    {ROLE_SUSPENDED, "suspended"},
 };
 
 static void
