@@ -10,14 +10,14 @@
 static void
 take_guard(struct job *j, const struct store_past *row)
 {
-	j->facts.is_guarded = row->is_guarded;
-	j->facts.guard = (struct guard_view){.bad = (uint32_t)row->bad,
+	job_change(j)->is_guarded = row->is_guarded;
+	job_change(j)->guard = (struct guard_view){.bad = (uint32_t)row->bad,
 	    .rollbacks = (uint32_t)row->rollbacks,
 	    .base_round = row->base_round,
 	    .has_best = row->has_best,
 	    .best_round = row->best_round,
 	    .best_value = row->best_value};
-	memcpy(j->facts.guard.best_model, row->best_model, 32);
+	memcpy(job_change(j)->guard.best_model, row->best_model, 32);
 }
 
 enum err
@@ -27,28 +27,28 @@ jobs_past_new(struct job **out, const struct store_past *row)
 
 	if (!j)
 		return ERR_NOMEM;
-	memcpy(j->facts.owner, row->owner, 32);
-	memcpy(j->facts.name, row->name, sizeof(j->facts.name));
-	j->facts.state = row->state;
-	j->facts.only_evaluates = row->only_evaluates;
-	memcpy(j->facts.reason, row->reason, sizeof(j->facts.reason));
-	j->facts.priority = (int64_t)row->priority;
-	j->facts.created_at = row->created_at;
-	j->facts.ended_at = row->ended_at;
-	j->facts.row.round = row->round;
-	memcpy(j->facts.row.base, row->base, 32);
-	j->facts.rounds_committed = row->rounds_committed;
-	memcpy(j->facts.model, row->model, 32);
-	j->facts.model_bytes = row->model_bytes;
-	j->facts.parameters = row->parameters;
-	j->facts.metric = row->metric;
-	j->facts.metric_round = row->metric_round;
+	memcpy(job_change(j)->owner, row->owner, 32);
+	memcpy(job_change(j)->name, row->name, sizeof(j->facts.name));
+	job_change(j)->state = row->state;
+	job_change(j)->only_evaluates = row->only_evaluates;
+	memcpy(job_change(j)->reason, row->reason, sizeof(j->facts.reason));
+	job_change(j)->priority = (int64_t)row->priority;
+	job_change(j)->created_at = row->created_at;
+	job_change(j)->ended_at = row->ended_at;
+	job_change(j)->row.round = row->round;
+	memcpy(job_change(j)->row.base, row->base, 32);
+	job_change(j)->rounds_committed = row->rounds_committed;
+	memcpy(job_change(j)->model, row->model, 32);
+	job_change(j)->model_bytes = row->model_bytes;
+	job_change(j)->parameters = row->parameters;
+	job_change(j)->metric = row->metric;
+	job_change(j)->metric_round = row->metric_round;
 	take_guard(j, row);
-	(void)!job_monitor_find(&j->facts.monitor, row->monitor);
-	j->facts.monitor.rises = row->monitor_rises;
-	j->facts.keep = (struct keep_spec){
+	(void)!job_monitor_find(&job_change(j)->monitor, row->monitor);
+	job_change(j)->monitor.rises = row->monitor_rises;
+	job_change(j)->keep = (struct keep_spec){
 	    .last = (uint32_t)row->keep_last, .every = (uint32_t)row->keep_every};
-	(void)round_step(&j->facts.round, ROUND_STOP, 0, 0);
+	(void)round_step(&job_change(j)->round, ROUND_STOP, 0, 0);
 	*out = j;
 	return ERR_OK;
 }
@@ -124,7 +124,7 @@ jobs_shrink(struct engine *g, struct job *j)
 	if (!j->work || j->pace.folds > 0 || j->readers > 0 || j->facts.aside ||
 	    states_job_lives(j->facts.state) || jobs_names_state(j))
 		return;
-	j->facts.guard = jobs_guard_view(j);
+	job_change(j)->guard = jobs_guard_view(j);
 	job_empty(j);
 	if (!j->facts.gone)
 		jobs_past_note(g, j);

@@ -355,8 +355,10 @@ build(struct setup *u, struct why *why)
 		e = folder_new(&u->s.folder, &u->s, why);
 	if (!e)
 		e = server_new(&u->s.server, &u->s, &routes, why);
-	if (!e)
+	if (!e) {
 		wake_join(&u->s.wake, server_wake, u->s.server);
+		wake_join(&u->s.changed, server_tell, u->s.server);
+	}
 	if (!e)
 		e = watch_new(&u->watch, &u->s, why);
 	return e;
