@@ -90,7 +90,7 @@ struct engine {
 };
 
 /* The facts of a job, to be changed: the one way to them, so that no change can be forgotten. What counts of them is looked at before the
- * lock is released. */
+ * lock is released, or once another job is to be changed: the pointer is for the change at hand. */
 struct job_facts *job_change(struct job *j);
 /* Looks at the job that was changed last, and counts. Lock held. */
 void jobs_change_settle(struct engine *g);

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 import unittest
 from unittest import mock
 from typing import Any, Dict, List
@@ -22,6 +23,10 @@ except ImportError:
 import rivulet
 from rivulet import ApiError, Coordinator, Error
 from rivulet import _initial, _trust, safetensors
+
+
+# Something changes whenever somebody waits.
+CHANGING = mock.patch("rivulet.coordinator.Changes.wait", lambda self, interval: None)
 
 
 def initial(shift: float = 0.0) -> Dict[str, Any]:
@@ -406,7 +411,7 @@ class Jobs(WithFleet):
         def job(_: str) -> Dict[str, Any]:
             return {"job": "0" * 32, "name": "x", "state": "done" if len(states) == 1 else "running", "stuck": None}
 
-        with mock.patch.object(self.admin, "rounds", rounds), mock.patch.object(self.admin, "job", job):
+        with mock.patch.object(self.admin, "rounds", rounds), mock.patch.object(self.admin, "job", job), CHANGING:
             seen = list(self.admin.watch("0" * 32, interval=0))
         self.assertEqual([(r["round"], r["state"]) for r in seen], [(1, "committed"), (2, "evaluated")])
         self.assertEqual(seen[1]["evaluate"], {"loss": 1.0})
@@ -422,7 +427,7 @@ class Jobs(WithFleet):
         def job(_: str) -> Dict[str, Any]:
             return {"job": "0" * 32, "name": "x", "state": "done" if len(states) == 1 else "running", "stuck": None}
 
-        with mock.patch.object(self.admin, "rounds", rounds), mock.patch.object(self.admin, "job", job):
+        with mock.patch.object(self.admin, "rounds", rounds), mock.patch.object(self.admin, "job", job), CHANGING:
             seen = list(self.admin.watch("0" * 32, interval=0))
         self.assertEqual([(r["round"], r["state"]) for r in seen], [(1, "evaluated"), (2, "committed")])
 
@@ -454,9 +459,10 @@ class Jobs(WithFleet):
             )
             watched.start()
             within(30, "it evaluates", lambda: os.path.exists(flag))
-            looks = mock.Mock(wraps=other.rounds)
-            with mock.patch.object(other, "rounds", looks):
-                within(10, "it is looked at", lambda: looks.call_count > 5)
+            # Nothing changes, and nobody asks.
+            within(10, "it waits", lambda: self.admin.status()["reports"]["engine"]["readers"] == 1)
+            with mock.patch.object(other, "rounds", side_effect=AssertionError("looked at")):
+                time.sleep(1)
             self.assertEqual(self.admin.rounds(job)[-1]["state"], "evaluating")
             if stopped:
                 self.admin.stop(job)
@@ -526,7 +532,7 @@ class Answers(unittest.TestCase):
 
         class Plain(_http.Client):
             def _connect(self) -> Any:
-                return _http.http.client.HTTPConnection(*self._addresses[0], timeout=self._timeout)
+                return _http.http.client.HTTPConnection(*self._addresses[0], timeout=self.timeout)
 
         self.client = Plain(addresses=[self.server.server_address], timeout=20)  # type: ignore[list-item]
         self.addCleanup(self.client.close)
