@@ -80,7 +80,7 @@ jobs_change_settle(struct engine *g)
 }
 
 struct job_facts *
-job_change(struct job *j)
+change_facts(struct job *j)
 {
 	struct engine *g = j->set;
 
@@ -141,7 +141,7 @@ jobs_change_wait(struct engine *g, struct change_reader *r, uint64_t after, uint
 {
 	enum change_wait got = CHANGE_PARKED;
 
-	jobs_lock(g);
+	lock_take(&g->lock);
 	/* What another thread has changed, which holds the lock only now and then. */
 	jobs_change_settle(g);
 	*counter = g->changes.counter;
@@ -156,17 +156,17 @@ jobs_change_wait(struct engine *g, struct change_reader *r, uint64_t after, uint
 			enter(g, r);
 		g->changes.awaited = true;
 	}
-	jobs_unlock(g);
+	lock_release(&g->lock);
 	return got;
 }
 
 uint64_t
 jobs_change_leave(struct engine *g, struct change_reader *r)
 {
-	jobs_lock(g);
+	lock_take(&g->lock);
 	leave(g, r);
 	jobs_change_settle(g);
 	uint64_t counter = g->changes.counter;
-	jobs_unlock(g);
+	lock_release(&g->lock);
 	return counter;
 }

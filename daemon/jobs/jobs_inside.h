@@ -23,7 +23,7 @@ struct engine_member {
 struct job {
 	union {
 		const struct job_facts facts;
-		struct job_facts changing; /* job_change alone */
+		struct job_facts changing; /* change_facts alone */
 	};
 	struct engine *set; /* that it is linked into, or NULL */
 	uint64_t counted; /* its facts that count, when they were last looked at: change.c */
@@ -91,7 +91,7 @@ struct engine {
 
 /* The facts of a job, to be changed: the one way to them, so that no change can be forgotten. What counts of them is looked at before the
  * lock is released, or once another job is to be changed: the pointer is for the change at hand. */
-struct job_facts *job_change(struct job *j);
+struct job_facts *change_facts(struct job *j);
 /* Looks at the job that was changed last, and counts. Lock held. */
 void jobs_change_settle(struct engine *g);
 /* The jobs of a start are no changes: begins the counter. */

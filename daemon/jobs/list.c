@@ -72,9 +72,9 @@ jobs_link(struct engine *g, struct job *j)
 		at = &g->last->next;
 	while (*at && (*at)->facts.priority >= j->facts.priority)
 		at = &(*at)->next;
-	job_change(j)->serial = ++g->serial;
+	change_facts(j)->serial = ++g->serial;
 	if (states_job_lives(j->facts.state))
-		job_change(j)->place = device_status_open(jobs_uses(g).registry);
+		change_facts(j)->place = device_status_open(jobs_uses(g).registry);
 	j->next = *at;
 	*at = j;
 	if (!j->next)
@@ -223,10 +223,10 @@ void
 jobs_forget(struct engine *g, struct job *j)
 {
 	g->report.jobs[j->facts.state]--;
-	job_change(j)->gone = true;
+	change_facts(j)->gone = true;
 	g->gone_count++;
-	memset(job_change(j)->row.base, 0, sizeof(j->facts.row.base));
-	memset(job_change(j)->model, 0, sizeof(j->facts.model));
+	memset(change_facts(j)->row.base, 0, sizeof(j->facts.row.base));
+	memset(change_facts(j)->model, 0, sizeof(j->facts.model));
 }
 
 void

@@ -287,6 +287,14 @@ raise_file_limit(void)
 	}
 }
 
+/* Who changes something does not know who waits for it. */
+static void
+join_wakes(struct services *s)
+{
+	wake_join(&s->wake, server_wake, s->server);
+	wake_join(&s->changed, server_tell, s->server);
+}
+
 static enum err
 build_workers(struct setup *u)
 {
@@ -355,10 +363,8 @@ build(struct setup *u, struct why *why)
 		e = folder_new(&u->s.folder, &u->s, why);
 	if (!e)
 		e = server_new(&u->s.server, &u->s, &routes, why);
-	if (!e) {
-		wake_join(&u->s.wake, server_wake, u->s.server);
-		wake_join(&u->s.changed, server_tell, u->s.server);
-	}
+	if (!e)
+		join_wakes(&u->s);
 	if (!e)
 		e = watch_new(&u->watch, &u->s, why);
 	return e;

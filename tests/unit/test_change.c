@@ -61,7 +61,7 @@ after_fact(struct coordinator *c, struct job *j, const struct fact *fact)
 	uint64_t before = counter(c);
 
 	jobs_lock(c->s.engine);
-	fact->change(job_change(j));
+	fact->change(change_facts(j));
 	jobs_unlock(c->s.engine);
 	return counter(c) - before;
 }
@@ -91,7 +91,7 @@ facts_that_count(void **state)
 		if (after_fact(c, j, &others[i]) != 0)
 			fail_msg("%s counts", others[i].name);
 	jobs_lock(c->s.engine);
-	*job_change(j) = kept;
+	*change_facts(j) = kept;
 	job_central(j)->open = true;
 	jobs_unlock(c->s.engine);
 	uint64_t before = counter(c);
@@ -117,9 +117,9 @@ several_jobs_at_once(void **state)
 	submit(c, JOB("two", "\"goal\":1", ""), two);
 	uint64_t before = counter(c);
 	jobs_lock(c->s.engine);
-	job_change(jobs_find(c->s.engine, one))->row.round++;
-	job_change(jobs_find(c->s.engine, two))->row.round++;
-	job_change(jobs_find(c->s.engine, one))->model[0] ^= 1;
+	change_facts(jobs_find(c->s.engine, one))->row.round++;
+	change_facts(jobs_find(c->s.engine, two))->row.round++;
+	change_facts(jobs_find(c->s.engine, one))->model[0] ^= 1;
 	jobs_unlock(c->s.engine);
 	assert_int_equal(counter(c) - before, 3);
 }
@@ -257,7 +257,7 @@ static void
 change(struct coordinator *c, struct job *j)
 {
 	jobs_lock(c->s.engine);
-	job_change(j)->row.round++;
+	change_facts(j)->row.round++;
 	jobs_unlock(c->s.engine);
 }
 
