@@ -24,7 +24,7 @@ with open(sys.argv[1], "wb") as f:
 END
 MODEL=$(fleet_admin model put "$FLEET/model.safetensors" | tail -n 1) || fleet_fail "model put"
 export MODEL TEST_PATIENCE
-engine() { curl_admin /v1/status | pick "d['reports']['engine']['$1']"; }
+metric() { curl_admin /metrics | awk -v s="rivulet_$1 " 'index($0, s) == 1 { print substr($0, length(s) + 1) }'; }
 
 # --- a device may not wait for what concerns readers
 fleet_join one
@@ -61,23 +61,23 @@ FLEET_PIDS="$FLEET_PIDS $devices"
 exec 3>"$FLEET/told" 4<"$FLEET/said"
 read -r line <&4 || line=
 [ "$line" = parked ] || fleet_fail "devices: $(cat "$FLEET/devices.log")"
-all_ask() { [ "$(engine task_asks_total)" -ge $((parked + hands)) ]; }
+all_ask() { [ "$(metric task_asks_total)" -ge $((parked + hands)) ]; }
 within 20 all_ask || fleet_fail "not all devices have asked"
-asks=$(engine task_asks_total) changes=$(engine changes_total)
+asks=$(metric task_asks_total) changes=$(metric job_changes_total)
 fleet_admin job show bench --follow --json >"$FLEET/followed" 2>"$FLEET/follow.log" &
 follow=$!
 FLEET_PIDS="$FLEET_PIDS $follow"
-waits() { [ "$(engine readers)" -eq "$1" ]; }
+waits() { [ "$(metric change_readers)" -eq "$1" ]; }
 within 20 waits 1 || fleet_fail "--follow does not wait"
 echo "change $hands 50" >&3
 read -r line <&4 || line=
 [ "$line" = "changed $hands answered 0" ] || fleet_fail "devices: $line; $(cat "$FLEET/devices.log")"
-[ "$(engine changes_total)" -ge $((changes + hands)) ] || fleet_fail "$hands deltas are no $hands changes"
-[ "$(engine task_asks_total)" -eq "$asks" ] || fleet_fail "for $hands changes $(($(engine task_asks_total) - asks)) asks were run"
+[ "$(metric job_changes_total)" -ge $((changes + hands)) ] || fleet_fail "$hands deltas are no $hands changes"
+[ "$(metric task_asks_total)" -eq "$asks" ] || fleet_fail "for $hands changes $(($(metric task_asks_total) - asks)) asks were run"
 # The ring for devices runs each of them.
 run 0 fleet_admin job set bench share=2
-all_again() { [ "$(engine task_asks_total)" -ge $((asks + parked)) ]; }
-within 20 all_again || fleet_fail "a setting woke no device: $(engine task_asks_total), before $asks"
+all_again() { [ "$(metric task_asks_total)" -ge $((asks + parked)) ]; }
+within 20 all_again || fleet_fail "a setting woke no device: $(metric task_asks_total), before $asks"
 exec 3>&- 4<&-
 fleet_kill KILL "$devices"
 

@@ -2,6 +2,7 @@
 import csv
 import hashlib
 import http.server
+import io
 import json
 import os
 import re
@@ -393,6 +394,12 @@ class Jobs(WithFleet):
             table = {tag: float(value) for tag, value in row.items() if "/" in tag and value}
             self.assertEqual(table, every[0][int(row["round"])])
 
+    def readers(self) -> int:
+        """How many wait for a change."""
+        text = io.BytesIO()
+        self.admin._client.download("/metrics", text)
+        return int(re.findall(rb"^rivulet_change_readers (\d+)$", text.getvalue(), re.MULTILINE)[0])
+
     def show(self, job: str) -> Dict[str, Any]:
         """What `rivulet job show` says."""
         command = [RIVULET, "job", "show", job, "--json", "--socket", self.fleet.socket]
@@ -460,7 +467,7 @@ class Jobs(WithFleet):
             watched.start()
             within(30, "it evaluates", lambda: os.path.exists(flag))
             # Nothing changes, and nobody asks.
-            within(10, "it waits", lambda: self.admin.status()["reports"]["engine"]["readers"] == 1)
+            within(10, "it waits", lambda: self.readers() == 1)
             with mock.patch.object(other, "rounds", side_effect=AssertionError("looked at")):
                 time.sleep(1)
             self.assertEqual(self.admin.rounds(job)[-1]["state"], "evaluating")

@@ -43,8 +43,10 @@ class Admin(http.client.HTTPConnection):
     def get(self, path):
         return json.loads(self.call("GET", path))
 
-    def engine(self):
-        return self.get("/v1/status")["reports"]["engine"]
+    def metrics(self):
+        """Those without labels."""
+        rows = (line.split() for line in self.call("GET", "/metrics").decode().splitlines() if line[0] != "#")
+        return {row[0]: float(row[1]) for row in rows if len(row) == 2}
 
 
 class Load:
@@ -83,13 +85,13 @@ def processor(pid):
 def park(admin, words, parked, elements, pid):
     start = time.monotonic()
     load = Load(words + [str(parked), str(CHANGES), str(elements)])
-    while admin.engine()["task_asks_total"] < parked + CHANGES:
+    while admin.metrics()["rivulet_task_asks_total"] < parked + CHANGES:
         time.sleep(0.1)
     print(f"{parked} devices have joined and wait after {time.monotonic() - start:.0f} s", flush=True)
-    before, spent, began = admin.engine(), processor(pid), time.monotonic()
+    before, spent, began = admin.metrics(), processor(pid), time.monotonic()
     answered = load.tell(f"change {CHANGES} {EVERY_MS}")
-    after = admin.engine()
-    changes, asks = after["changes_total"] - before["changes_total"], after["task_asks_total"] - before["task_asks_total"]
+    after = admin.metrics()
+    changes, asks = (int(after[name] - before[name]) for name in ("rivulet_job_changes_total", "rivulet_task_asks_total"))
     took = time.monotonic() - began
     print(f"{changes} changes in {took:.1f} s: a device's ask was run {asks} times (limit 0), {answered[3]} parked requests were "
           f"answered; rivuletd used {(processor(pid) - spent) / took * 100:.1f} % of a processor")

@@ -75,8 +75,9 @@ def token():
 tokens = [token()["token"] for _ in range((256 - 32) // 8)]
 
 
-def engine():
-    return admin.ask("/v1/status")[1]["reports"]["engine"]
+def metric(name):
+    lines = admin.send("/metrics").http.getresponse().read().decode().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"rivulet_{name} "))
 
 
 def counter():
@@ -90,12 +91,12 @@ def park(whose, count, after):
 
 
 def parked(count):
-    within(20, f"{count} readers do not wait: {engine()['readers']}", lambda: engine()["readers"] == count)
+    within(20, f"{count} readers do not wait: {metric('change_readers')}", lambda: metric("change_readers") == count)
 
 
 def change():
     """A job comes. Returns its id."""
-    number = engine()["changes_total"]
+    number = metric("job_changes_total")
     job = {"name": f"job-{number}", "trainer": "none", "model": {"init": os.environ["MODEL"]}, "data": {"name": "nowhere", "shape": [1]},
            "round": {"goal": 1, "deadline_s": 3600}}
     status, told = admin.ask("/v1/jobs", "POST", json.dumps(job))
@@ -140,7 +141,7 @@ def everybody_hears():
 
 def places():
     """8 of one identity, 32 of the socket, 256 in all; a place is free when its connection ends or its answer is there."""
-    now, refused = counter(), engine()["readers_refused_total"]
+    now, refused = counter(), metric("change_readers_refused_total")
     eight = park(tokens[0], 8, now)
     parked(8)
     ninth = Reader(tokens[0])
@@ -159,7 +160,7 @@ def places():
     parked(256)
     last = Reader(tokens[-1])
     check(last.wait(now).hear()[0] == 429, "257 wait")
-    check(engine()["readers_refused_total"] == refused + 3, "not three were refused")
+    check(metric("change_readers_refused_total") == refused + 3, "not three were refused")
     # Who asks otherwise is served all the same.
     check(Reader(tokens[0]).ask("/v1/jobs")[0] == 200, "no list of jobs")
     everybody = eight[:3] + eight[4:] + [tenth] + local + crowd
