@@ -24,6 +24,7 @@ except ImportError:
 import rivulet
 from rivulet import ApiError, Coordinator, Error
 from rivulet import _initial, _trust, safetensors
+from rivulet._changes import Changes
 
 
 # Something changes whenever somebody waits.
@@ -568,6 +569,39 @@ class Answers(unittest.TestCase):
                 self.ask(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
             self.assertEqual(caught.exception.type, "bad-answer")
             self.client.close()
+
+    def test_changes(self) -> None:
+        """What waits for a change goes on with one that tells, is quiet for a while without a place, and gives up with one that does not."""
+
+        def answer(status: str, body: bytes, more: bytes = b"") -> bytes:
+            return b"HTTP/1.1 %s\r\n%sContent-Length: %d\r\n\r\n%s" % (status.encode(), more, len(body), body)
+
+        paths: List[str] = []
+        changes = Changes(self.client)
+        self.addCleanup(changes.close)
+
+        def ask(method: str, path: str, patient: bool = True) -> Any:
+            paths.append(path)
+            return self.client.json(method, path, patient=patient)
+
+        def wait(*answers: bytes) -> List[float]:
+            self.answers[:] = answers
+            with mock.patch.object(changes._client, "json", ask), mock.patch("rivulet._changes.time.sleep") as sleep:
+                changes.wait(0.25)
+            return [call.args[0] for call in sleep.call_args_list]
+
+        self.assertEqual(wait(answer("200 OK", b'{"change": 7}')), [0.25])
+        self.assertEqual(wait(answer("200 OK", b'{"change": 9}')), [0.25])
+        self.assertEqual(wait(answer("429 Full", b"{}", b"Retry-After: 5\r\n")), [0.25, 2.0])
+        self.assertEqual(wait(b"", b""), [0.25])  # it is away: the next look finds that, too
+        self.assertEqual(wait(answer("404 Not Found", b"{}")), [0.25])
+        self.assertEqual(wait(), [0.25])
+        asked = ["after=0&wait=10", "after=7&wait=10"] + 3 * ["after=9&wait=10"]
+        self.assertEqual(paths, ["/v1/changes?" + query for query in asked])
+        changes.forget()
+        wait(answer("200 OK", b"[]"))
+        wait()
+        self.assertEqual(paths[5:], ["/v1/changes?after=0&wait=10"])
 
     def test_problems(self) -> None:
         told = b'{"type": "urn:rivulet:error:overloaded", "detail": "later"}'

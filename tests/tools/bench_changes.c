@@ -20,7 +20,7 @@
 
 #define PARKED_MAX 20000
 #define READERS_MAX 256
-#define THREADS 8
+#define THREADS 64
 #define LINE_MAX 200
 #define ANSWER_ROOM ((size_t)1 << 20)
 #define TIMES_MAX 200000
@@ -57,35 +57,41 @@ static struct device *devices;
 static struct task *tasks; /* of the hands, which are the last devices */
 static unsigned parked, hands, answers, spent;
 
-struct joiner {
+struct worker {
 	pthread_t id;
 	unsigned first;
+	void (*work)(struct device *d);
 };
 
 static void *
-join_some(void *arg)
+work_on_some(void *arg)
 {
-	const struct joiner *j = arg;
+	const struct worker *w = arg;
 
-	for (unsigned i = j->first; i < parked + hands; i += THREADS) {
-		join_device(&devices[i]);
-		connect_device(&devices[i], true);
-	}
+	for (unsigned i = w->first; i < parked + hands; i += THREADS)
+		w->work(&devices[i]);
 	return NULL;
 }
 
 static void
-join_all(void)
+with_all(void (*work)(struct device *d))
 {
-	struct joiner joiners[THREADS];
+	struct worker workers[THREADS];
 
 	for (unsigned i = 0; i < THREADS; i++) {
-		joiners[i].first = i;
-		if (pthread_create(&joiners[i].id, NULL, join_some, &joiners[i]))
+		workers[i].first = i;
+		workers[i].work = work;
+		if (pthread_create(&workers[i].id, NULL, work_on_some, &workers[i]))
 			die("cannot start a thread");
 	}
 	for (unsigned i = 0; i < THREADS; i++)
-		pthread_join(joiners[i].id, NULL);
+		pthread_join(workers[i].id, NULL);
+}
+
+static void
+connect_known(struct device *d)
+{
+	connect_device(d, true);
 }
 
 static void
@@ -161,7 +167,8 @@ play_devices(char **argv)
 	tasks = calloc(hands, sizeof(*tasks));
 	if (!devices || !tasks)
 		die("no memory");
-	join_all();
+	with_all(join_device);
+	with_all(connect_known);
 	for (unsigned i = 0; i < hands; i++)
 		ask(&devices[parked + i], &tasks[i], answer, sizeof(answer));
 	park_all();

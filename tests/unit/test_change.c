@@ -1,4 +1,4 @@
-/* stages: gcc openssl address */
+/* stages: gcc openssl address thread */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
