@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "admin.h"
+#include "changed.h"
 #include "cmd.h"
 #include "compare.h"
 #include "deletion.h"
@@ -193,6 +194,9 @@ show_once(struct cmd_admin *a, struct show *s, struct why *why)
 static enum err
 show(struct cmd_admin *a, struct show *s, struct why *why)
 {
+	/* What is shown and is no change of a job is that old at most. */
+	static const struct cmd_changed_pause pause = {.poll_ms = 2000, .most_s = 10};
+	struct cmd_changed changed = {.after = 0};
 	char id[CMD_FIND_ID];
 	enum err e;
 
@@ -202,7 +206,7 @@ show(struct cmd_admin *a, struct show *s, struct why *why)
 	}
 	e = show_once(a, s, why);
 	while (!e && s->watch && !s->ended) {
-		sleep(2);
+		cmd_changed_wait(a, &changed, false, &pause);
 		e = show_once(a, s, why);
 	}
 	return e;
@@ -215,7 +219,9 @@ job_show(int argc, char **argv)
 	struct show s = {.rounds = ROUNDS_SHOWN, .all = true};
 	const char *rounds = NULL;
 	const struct option_entry table[] = {
-	    {"watch", 'w', NULL, "again every two seconds, until the job ends", NULL, &s.watch},
+	    {"watch", 'w', NULL,
+		"again when something has changed, every two seconds at most, until the job ends",
+		NULL, &s.watch},
 	    {"follow", 'f', NULL, "a line per round as it is committed, until the job ends", NULL,
 		&s.follow},
 	    {"rounds", 0, "N", "how many of the latest rounds (default 20; of a plot all)", &rounds,

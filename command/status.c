@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "admin.h"
+#include "changed.h"
 #include "cmd.h"
 #include "jobs.h"
 #include "json.h"
@@ -174,9 +175,13 @@ int
 cmd_status_main(int argc, char **argv)
 {
 	struct cmd_admin a = {.socket = NULL};
+	static const struct cmd_changed_pause pause = {.poll_ms = 2000, .most_s = 10};
+	struct cmd_changed changed = {.after = 0};
 	bool watch = false, ready = true;
 	const struct option_entry table[] = {
-	    {"watch", 'w', NULL, "again every two seconds, until Ctrl-C", NULL, &watch},
+	    {"watch", 'w', NULL,
+		"again when something has changed, every two seconds at most, until Ctrl-C", NULL,
+		&watch},
 	    CMD_ADMIN_OPTIONS(&a),
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
@@ -192,7 +197,7 @@ cmd_status_main(int argc, char **argv)
 	if (!e)
 		e = show(&a, watch && isatty(1), &ready, &why);
 	while (!e && watch) {
-		sleep(2);
+		cmd_changed_wait(&a, &changed, false, &pause);
 		e = show(&a, isatty(1), &ready, &why);
 	}
 	rc = cmd_admin_end(&a, e, &why);

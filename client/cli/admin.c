@@ -119,8 +119,8 @@ ask(struct cmd_admin *a, const struct session_call *call, struct transport_answe
 	for (unsigned tries = 1;; tries++) {
 		enum err e = session_do(a->session, call, answer, why);
 		double wait = answer->retry_after_s;
-		if (e || !reads || answer->status != 429 || wait < 0 || wait > WAIT_MAX_S ||
-		    tries == TRIES)
+		if (e || !reads || a->hasty || answer->status != 429 || wait < 0 ||
+		    wait > WAIT_MAX_S || tries == TRIES)
 			return e;
 		transport_answer_deinit(answer);
 		sleep((unsigned)ceil(wait));

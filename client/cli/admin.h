@@ -10,6 +10,7 @@
 struct cmd_admin {
 	const char *socket, *url, *home, *token_file, *ca;
 	bool json;
+	bool hasty; /* a GET that is answered 429 is not repeated */
 	struct session *session;
 	enum problem_type problem; /* of the latest call, PROBLEM_NONE without one */
 };

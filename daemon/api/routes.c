@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api.h"
+#include "changes.h"
 #include "claim.h"
 #include "device_pick.h"
 #include "lookup.h"
@@ -47,6 +48,8 @@ static const struct route table[] = {
     {VERB_PUT, "/v1/models/{}", SUB, ROUTE_STREAM, true, .stream = &api_model_put},
     {VERB_DELETE, "/v1/models/{}", SUB, ROUTE_WORK, .handle = api_model_delete},
     {VERB_GET, "/v1/states/{}", DEV | READ, ROUTE_WORK, .handle = api_state_get},
+    {VERB_GET, "/v1/changes", READ, ROUTE_POLL, .reads = true, .query = "after wait",
+	.handle = changes_wait, .drop = changes_drop},
     {VERB_GET, "/v1/jobs", DEV | READ, ROUTE_WORK, .handle = api_jobs_list},
     {VERB_POST, "/v1/jobs", SUB, ROUTE_SLOW, true, .handle = api_jobs_submit},
     {VERB_POST, "/v1/plan", SUB, ROUTE_SLOW, true, .handle = api_jobs_plan},

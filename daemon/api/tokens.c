@@ -270,7 +270,7 @@ api_token_revoke(struct exchange *x)
 		return;
 	}
 	/* An upload or a long poll by this token ends too. */
-	server_wake(x->services->server);
+	server_check(x->services->server);
 	log_token("token.revoked", &c);
 	if (stop)
 		stop_jobs(x, &c);

@@ -35,7 +35,9 @@ struct services {
 	struct stop *stop; /* asks long work to end early; may be NULL in tests */
 	struct answers *answers; /* NULL but in tests: keeps what is answered */
 	struct server *server;
-	struct wake wake;
+	struct wake wake; /* parked requests of devices, which wait for work */
+	struct wake
+	    changed; /* parked requests of readers, which wait for a change of a job (jobs/change.h) */
 	/* Unix seconds: from when on CA and server certificate in use are both valid; when the server certificate ends. */
 	_Atomic int64_t certificate_begins, certificate_ends;
 	struct key *sign_key; /* signs receipts and records; never used for TLS or as CA */

@@ -21,6 +21,8 @@ struct route {
 	bool body; /* takes a JSON body of at most limits.json_bytes */
 	bool probe; /* also over plain HTTP, on the listener for probes */
 	bool trial; /* devices try out new certificates with this request */
+	bool
+	    reads; /* parked, it waits for a change of a job (services.changed), and not for work */
 	bool bare; /* the body may be left out, and Content-Length with it */
 	const char *query; /* names that the query may have, separated by spaces; NULL: none */
 	size_t body_max; /* a limit of the body below limits.json_bytes; 0: none */

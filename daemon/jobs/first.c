@@ -231,7 +231,7 @@ take_roles(struct job *j, bool submitted, struct why *why)
 		e = tensor_table_assign(&j->work->table, r->rules, r->rule_count, why);
 	if (!e && j->work->table.elements == 0 && !j->work->spec.only_evaluates)
 		e = err_set(why, ERR_INVALID, "the model has no tensor to train");
-	j->facts.parameters = j->work->table.elements;
+	change_facts(j)->parameters = j->work->table.elements;
 	if (!e)
 		sizes_note_fold(j->work);
 	return e;
@@ -243,7 +243,7 @@ count_bytes(struct job *j, const struct tensor_table *table, struct why *why)
 	struct buf head;
 	enum err e = make_head(&head, j, table);
 
-	j->facts.model_bytes = head.len + table->bytes;
+	change_facts(j)->model_bytes = head.len + table->bytes;
 	buf_deinit(&head);
 	return e ? err_set(why, e, "the model's head cannot be written") : ERR_OK;
 }
@@ -264,7 +264,7 @@ describe_layers(
 	if (!e)
 		e = tensor_table_copy(&j->work->table, table);
 	if (!e && from && tensor_table_same(table, &from->table))
-		j->facts.model_bytes = from->bytes;
+		change_facts(j)->model_bytes = from->bytes;
 	else if (!e)
 		e = count_bytes(j, table, why);
 	if (!e)
@@ -289,7 +289,7 @@ describe_init(const struct engine_uses *u, struct job *j, struct why *why)
 		e = describe_layers(u, j, map, why);
 	} else {
 		e = tensor_table_copy(&j->work->table, &map->table);
-		j->facts.model_bytes = map->bytes;
+		change_facts(j)->model_bytes = map->bytes;
 	}
 	models_map_release(map);
 	return e;
@@ -349,7 +349,7 @@ jobs_take_table(
 		e = check_layers(u, j->work, &map->table, why);
 	if (!e)
 		e = take_roles(j, false, why);
-	j->facts.model_bytes = map->bytes;
+	change_facts(j)->model_bytes = map->bytes;
 	models_map_release(map);
 	return e;
 }

@@ -18,14 +18,14 @@ jobs_guard_load(struct store_db *db, struct job *j)
 	enum err e = rate_control_rows_load(db, &j->work->spec, j->facts.id, &j->work->schedule);
 
 	if (!e)
-		e = metric_rows_best(db, j->facts.id, &j->facts.best);
+		e = metric_rows_best(db, j->facts.id, &change_facts(j)->best);
 	/* A guard knows rounds alone: what was evaluated after the last is newer. */
 	bool after = j->facts.row.state == OUTCOME_EVALUATED && j->facts.row.evaluate.known;
 	if (!e && j->work->spec.guard.on && j->facts.metric.known && !after)
-		j->facts.metric_round = j->work->schedule.metric_round;
+		change_facts(j)->metric_round = j->work->schedule.metric_round;
 	/* Over: its model is the one that a next round would have begun with. */
 	if (!e && j->work->spec.guard.on && !states_round_is_open(j->facts.row.state))
-		memcpy(j->facts.model, j->work->schedule.base, 32);
+		memcpy(change_facts(j)->model, j->work->schedule.base, 32);
 	return e;
 }
 
@@ -69,7 +69,7 @@ jobs_drop_states(struct job *j)
 {
 	uint8_t *state;
 
-	memset(j->facts.row.optimizer_state, 0, sizeof(j->facts.row.optimizer_state));
+	memset(change_facts(j)->row.optimizer_state, 0, sizeof(j->facts.row.optimizer_state));
 	for (uint32_t i = 0; (state = rate_control_held(&j->work->schedule, i)); i++)
 		memset(state, 0, 32);
 }
@@ -90,7 +90,7 @@ take_state(uint8_t state[32], uint8_t out[32])
 bool
 jobs_take_state(struct job *j, uint8_t out[32])
 {
-	bool found = take_state(j->facts.row.optimizer_state, out);
+	bool found = take_state(change_facts(j)->row.optimizer_state, out);
 	uint8_t *state;
 
 	for (uint32_t i = 0;

@@ -31,7 +31,7 @@ job_empty(struct job *j)
 	free(j->members);
 	free(j->evaluators);
 	j->work = NULL;
-	j->facts.work = NULL;
+	change_facts(j)->work = NULL;
 	j->points = NULL;
 	j->invites = NULL;
 	j->slots = NULL;
@@ -61,11 +61,11 @@ job_blank(const uint8_t id[16])
 
 	if (!j)
 		return NULL;
-	memcpy(j->facts.id, id, 16);
-	hex_encode(j->facts.hex, id, 16);
-	j->facts.ended_at = NAN;
+	memcpy(change_facts(j)->id, id, 16);
+	hex_encode(change_facts(j)->hex, id, 16);
+	change_facts(j)->ended_at = NAN;
 	j->pace.expiry_ms = UINT64_MAX;
-	j->facts.place = DEVICE_STATUS_NO_PLACE;
+	change_facts(j)->place = DEVICE_STATUS_NO_PLACE;
 	j->member = (struct share_member){.use = share_none(), .share = 1};
 	return j;
 }
@@ -116,12 +116,13 @@ job_pace(struct job *j)
 struct round *
 job_round(struct job *j)
 {
-	return &j->facts.round;
+	return &change_facts(j)->round;
 }
 
 struct job_stuck *
 job_stuck(struct job *j)
 {
+	(void)change_facts(j);
 	return &j->work->stuck;
 }
 
@@ -134,6 +135,7 @@ job_refusals(struct job *j)
 struct engine_central *
 job_central(struct job *j)
 {
+	(void)change_facts(j);
 	return j->work ? &j->work->central : NULL;
 }
 

@@ -2,6 +2,7 @@
 #define JOBS_INSIDE_H
 #include <stddef.h>
 
+#include "change.h"
 #include "choice.h"
 #include "job_facts.h"
 #include "job_needs.h"
@@ -20,7 +21,12 @@ struct engine_member {
 };
 
 struct job {
-	struct job_facts facts;
+	union {
+		const struct job_facts facts;
+		struct job_facts changing; /* change_facts alone */
+	};
+	struct engine *set; /* that it is linked into, or NULL */
+	uint64_t counted; /* its facts that count, when they were last looked at: change.c */
 	struct job_work *work; /* facts.work */
 	struct job_pace pace;
 	struct job *next; /* by priority, then age */
@@ -51,6 +57,17 @@ struct job {
 };
 _Static_assert(offsetof(struct job, facts) == 0, "job_facts");
 
+/* The counter of changes, and who waits for the next one: change.c. */
+struct changes {
+	uint64_t counter;
+	struct job
+	    *touched; /* the only one whose facts may have changed since they were looked at */
+	struct change_reader *readers;
+	unsigned reader_count;
+	bool awaited; /* somebody has begun to wait since the last ring */
+	uint64_t refused_total;
+};
+
 struct engine {
 	const struct services *services;
 	uint8_t task_key[32];
@@ -69,6 +86,15 @@ struct engine {
 	struct engine_reservation *reserved; /* the oldest first */
 	struct tails tails; /* under a lock of its own */
 	struct engine_pace pace;
+	struct changes changes;
 };
+
+/* The facts of a job, to be changed: the one way to them, so that no change can be forgotten. What counts of them is looked at before the
+ * lock is released, or once another job is to be changed: the pointer is for the change at hand. */
+struct job_facts *change_facts(struct job *j);
+/* Looks at the job that was changed last, and counts. Lock held. */
+void jobs_change_settle(struct engine *g);
+/* The jobs of a start are no changes: begins the counter. */
+void jobs_change_begin(struct engine *g);
 
 #endif

@@ -23,6 +23,7 @@ jobs_drop_gone(struct engine *g)
 
 	if (g->gone_count == 0)
 		return;
+	jobs_change_settle(g);
 	g->last = NULL;
 	while (*at) {
 		struct job *j = *at;
@@ -35,6 +36,7 @@ jobs_drop_gone(struct engine *g)
 		unchain(g, j);
 		g->job_count--;
 		g->gone_count--;
+		j->set = NULL;
 		job_free(j);
 	}
 }
@@ -64,14 +66,15 @@ jobs_link(struct engine *g, struct job *j)
 {
 	struct job **at = &g->jobs;
 
+	j->set = g;
 	/* Mostly the last: its priority is that of the others. */
 	if (g->last && g->last->facts.priority >= j->facts.priority)
 		at = &g->last->next;
 	while (*at && (*at)->facts.priority >= j->facts.priority)
 		at = &(*at)->next;
-	j->facts.serial = ++g->serial;
+	change_facts(j)->serial = ++g->serial;
 	if (states_job_lives(j->facts.state))
-		j->facts.place = device_status_open(jobs_uses(g).registry);
+		change_facts(j)->place = device_status_open(jobs_uses(g).registry);
 	j->next = *at;
 	*at = j;
 	if (!j->next)
@@ -91,6 +94,7 @@ jobs_free(struct engine *g)
 	while (g->jobs) {
 		struct job *j = g->jobs;
 		g->jobs = j->next;
+		j->set = NULL;
 		job_free(j);
 	}
 	lock_deinit(&g->lock);
@@ -110,6 +114,7 @@ jobs_lock(struct engine *g)
 void
 jobs_unlock(struct engine *g)
 {
+	jobs_change_settle(g);
 	lock_release(&g->lock);
 }
 
@@ -218,10 +223,10 @@ void
 jobs_forget(struct engine *g, struct job *j)
 {
 	g->report.jobs[j->facts.state]--;
-	j->facts.gone = true;
+	change_facts(j)->gone = true;
 	g->gone_count++;
-	memset(j->facts.row.base, 0, sizeof(j->facts.row.base));
-	memset(j->facts.model, 0, sizeof(j->facts.model));
+	memset(change_facts(j)->row.base, 0, sizeof(j->facts.row.base));
+	memset(change_facts(j)->model, 0, sizeof(j->facts.model));
 }
 
 void
@@ -229,6 +234,8 @@ jobs_report(struct engine *g, struct engine_report *out)
 {
 	lock_take(&g->lock);
 	*out = g->report;
+	out->readers = g->changes.reader_count;
+	out->readers_refused_total = g->changes.refused_total;
 	lock_report(&g->lock, &out->lock);
 	lock_release(&g->lock);
 }

@@ -29,17 +29,17 @@ read_document(struct job *j, const char *text, size_t len, struct why *why)
 	/* The coordinator never looks at the names of classes. */
 	json_free(w->spec.recipe.data.classes);
 	w->spec.recipe.data.classes = NULL;
-	memcpy(j->facts.name, w->spec.name, sizeof(j->facts.name));
-	j->facts.priority = w->spec.priority;
-	j->facts.only_evaluates = w->spec.only_evaluates;
-	j->facts.is_guarded = w->spec.guard.on;
-	j->facts.monitor = w->spec.monitor;
-	j->facts.keep = w->spec.keep;
+	memcpy(change_facts(j)->name, w->spec.name, sizeof(j->facts.name));
+	change_facts(j)->priority = w->spec.priority;
+	change_facts(j)->only_evaluates = w->spec.only_evaluates;
+	change_facts(j)->is_guarded = w->spec.guard.on;
+	change_facts(j)->monitor = w->spec.monitor;
+	change_facts(j)->keep = w->spec.keep;
 	override_terms(&w->terms, &w->spec, &w->overrides);
 	j->member.priority = w->terms.priority;
 	j->member.share = w->terms.share;
 	const struct round_policy policy = terms_policy(j, w->spec.only_evaluates);
-	round_init(&j->facts.round, &policy, 0);
+	round_init(&change_facts(j)->round, &policy, 0);
 	enum err late = jobs_late_init(j);
 	return late ? late : jobs_variate_init(j);
 }
@@ -50,7 +50,7 @@ jobs_read(struct job **out, const uint8_t id[16], const char *text, size_t len, 
 	struct job *j = job_blank(id);
 
 	if (j)
-		j->facts.work = j->work = calloc(1, sizeof(*j->work));
+		change_facts(j)->work = j->work = calloc(1, sizeof(*j->work));
 	enum err e =
 	    j && j->work ? read_document(j, text, len, why) : err_set(why, ERR_NOMEM, "no memory");
 	if (e)
@@ -95,7 +95,7 @@ count_accept(struct loader *l, const struct store_accept *a)
 		l->early++;
 	} else {
 		l->accepted++;
-		j->facts.bytes_up += job_evaluates(j) ? 0 : a->body_bytes;
+		change_facts(j)->bytes_up += job_evaluates(j) ? 0 : a->body_bytes;
 	}
 	return ERR_OK;
 }
@@ -131,9 +131,9 @@ load_metric(struct loader *l)
 	enum err e = store_round_measured(l->db, j->facts.id, &r);
 	if (e)
 		return e == ERR_NOTFOUND ? ERR_OK : e;
-	j->facts.metric = r.evaluate;
+	change_facts(j)->metric = r.evaluate;
 	const bool base = by == EVALUATE_DEVICES;
-	j->facts.metric_round = (base && r.measured > 0 ? r.measured : r.round) - base;
+	change_facts(j)->metric_round = (base && r.measured > 0 ? r.measured : r.round) - base;
 	return ERR_OK;
 }
 
@@ -155,8 +155,8 @@ load_ended(struct loader *l)
 	struct store_model model = {.bytes = 0};
 
 	enum err e = store_model_get(l->db, l->job->facts.model, &model);
-	l->job->facts.model_bytes = model.bytes;
-	(void)round_step(&l->job->facts.round, ROUND_STOP, 0, 0);
+	change_facts(l->job)->model_bytes = model.bytes;
+	(void)round_step(&change_facts(l->job)->round, ROUND_STOP, 0, 0);
 	/* What is left of its states went before the engine was asked, as of no use. */
 	jobs_drop_states(l->job);
 	return e == ERR_NOTFOUND ? ERR_OK : e;
@@ -178,7 +178,7 @@ load_open(struct loader *l)
 		e = lacks(l, LACKS_STATE, r->optimizer_state, sizeof(r->optimizer_state),
 		    models_state_check(jobs_uses(l->g).models, r->optimizer_state, l->why));
 	if (e || !states_round_is_open(r->state)) {
-		(void)round_step(&j->facts.round, ROUND_STOP, 0, 0);
+		(void)round_step(&change_facts(j)->round, ROUND_STOP, 0, 0);
 		return e;
 	}
 	l->accepted = l->early = l->failed = 0;
@@ -192,13 +192,13 @@ load_open(struct loader *l)
 	if (!e)
 		e = jobs_rest_load(l->db, j);
 	if (!e && j->facts.round.policy.buffered)
-		e = store_round_last_measured(l->db, j->facts.id, &j->facts.measured);
+		e = store_round_last_measured(l->db, j->facts.id, &change_facts(j)->measured);
 	if (!e && j->work->spec.recipe.local.unit == LOCAL_SIZED)
 		e = speeds_load(&j->work->speeds, l->db, r);
 	if (e)
 		return e;
 	const struct round_policy policy = terms_policy(j, job_evaluates(j));
-	round_init(&j->facts.round, &policy, l->failed);
+	round_init(&change_facts(j)->round, &policy, l->failed);
 	/* Without a guard no rows were read for it, and no round went back. */
 	if (!rate_control_matters(&j->work->spec))
 		j->work->schedule.base_round = r->round - 1 - l->failed;
@@ -206,7 +206,8 @@ load_open(struct loader *l)
 	j->pace.loaded = l->accepted;
 	j->pace.early = l->early;
 	if (j->work->terms.stop.reports > 0)
-		e = store_round_reports(l->db, j->facts.id, 1, r->round - 1, &j->facts.reports);
+		e = store_round_reports(
+		    l->db, j->facts.id, 1, r->round - 1, &change_facts(j)->reports);
 	return e ? e : jobs_share_load(l->db, j);
 }
 
@@ -215,14 +216,15 @@ static enum err
 load_rounds(struct loader *l)
 {
 	struct job *j = l->job;
-	struct store_round *r = &j->facts.row;
+	struct store_round *r = &change_facts(j)->row;
 
 	enum err e = store_round_last(l->db, j->facts.id, r);
 	if (e)
 		return e;
 	bool open = states_round_is_open(r->state);
-	memcpy(j->facts.model, open ? r->base : r->model, 32);
-	j->facts.rounds_committed = open || r->state == OUTCOME_EVALUATED ? r->round - 1 : r->round;
+	memcpy(change_facts(j)->model, open ? r->base : r->model, 32);
+	change_facts(j)->rounds_committed =
+	    open || r->state == OUTCOME_EVALUATED ? r->round - 1 : r->round;
 	e = load_metric(l);
 	if (!e)
 		e = jobs_guard_load(l->db, j);
@@ -241,8 +243,8 @@ set_aside(struct loader *l)
 	    LOG_S("name", j->facts.name), LOG_S("why", l->why->text));
 	if (states_job_lives(j->facts.state))
 		jobs_note_state(l->g, j, JOB_PAUSED, l->why->text);
-	(void)round_step(&j->facts.round, ROUND_STOP, 0, 0);
-	j->facts.aside = true;
+	(void)round_step(&change_facts(j)->round, ROUND_STOP, 0, 0);
+	change_facts(j)->aside = true;
 	if (states_job_lives(j->facts.state))
 		jobs_lack_is(l->g, j, &l->lack);
 }
@@ -281,11 +283,11 @@ load_row(struct loader *l, const struct store_job *row)
 		e = jobs_read(&j, row->id, row->document, row->document_len, l->why);
 	if (e)
 		return e;
-	j->facts.state = row->state;
-	snprintf(j->facts.reason, sizeof(j->facts.reason), "%s", row->reason);
-	j->facts.created_at = row->created_at;
-	j->facts.ended_at = row->ended_at;
-	memcpy(j->facts.owner, row->owner, sizeof(j->facts.owner));
+	change_facts(j)->state = row->state;
+	snprintf(change_facts(j)->reason, sizeof(j->facts.reason), "%s", row->reason);
+	change_facts(j)->created_at = row->created_at;
+	change_facts(j)->ended_at = row->ended_at;
+	memcpy(change_facts(j)->owner, row->owner, sizeof(j->facts.owner));
 	l->job = j;
 	l->lack = (struct engine_lack){.kind = LACKS_NOTHING};
 	l->why->text[0] = '\0';
@@ -323,7 +325,7 @@ load_past(struct loader *l, const uint8_t id[16])
 	enum err e = store_past_get(l->db, id, &row);
 	if (!e)
 		e = jobs_past_new(&l->job, &row);
-	return e ? e : metric_rows_best(l->db, id, &l->job->facts.best);
+	return e ? e : metric_rows_best(l->db, id, &change_facts(l->job)->best);
 }
 
 static enum err
@@ -410,6 +412,7 @@ jobs_new(struct engine **out, const struct services *services, const uint8_t tas
 		jobs_free(g);
 		return e;
 	}
+	jobs_change_begin(g);
 	*out = g;
 	return ERR_OK;
 }

@@ -9,18 +9,18 @@
 void
 jobs_set_owner(struct job *j, const uint8_t owner[32])
 {
-	memcpy(j->facts.owner, owner, sizeof(j->facts.owner));
+	memcpy(change_facts(j)->owner, owner, sizeof(j->facts.owner));
 }
 
 void
 jobs_begin(struct job *j, const struct store_job *row, const struct store_round *first,
     const uint8_t model[32])
 {
-	j->facts.row = *first;
+	change_facts(j)->row = *first;
 	jobs_late_open(j, NULL);
-	j->facts.created_at = row->created_at;
-	memcpy(j->facts.model, model, sizeof(j->facts.model));
-	j->facts.state = row->state;
+	change_facts(j)->created_at = row->created_at;
+	memcpy(change_facts(j)->model, model, sizeof(j->facts.model));
+	change_facts(j)->state = row->state;
 }
 
 static void
@@ -34,9 +34,9 @@ static void
 guard_apply(struct job *j, const struct engine_fold *f, const struct engine_outcome *o)
 {
 	j->work->schedule = o->schedule;
-	j->facts.best = o->best;
+	change_facts(j)->best = o->best;
 	if (f->spec->guard.on && o->row.evaluate.known && o->row.state != OUTCOME_EVALUATED)
-		j->facts.metric_round = o->schedule.metric_round;
+		change_facts(j)->metric_round = o->schedule.metric_round;
 	if (o->turn.verdict >= GUARD_STOP)
 		log_guard(f, o);
 }
@@ -48,30 +48,30 @@ jobs_take_result(
 {
 	bool evaluated = o->row.state == OUTCOME_EVALUATED;
 
-	memcpy(j->facts.model, o->turn.base, 32);
+	memcpy(change_facts(j)->model, o->turn.base, 32);
 	if (!evaluated)
-		j->facts.model_bytes = o->next_bytes;
+		change_facts(j)->model_bytes = o->next_bytes;
 	if (o->difference_bytes > 0)
 		jobs_difference_add(j, o->row.base, o->row.model, o->difference_bytes);
-	j->facts.rounds_committed = o->row.round - evaluated;
+	change_facts(j)->rounds_committed = o->row.round - evaluated;
 	if (o->row.evaluate.known) {
-		j->facts.metric = o->row.evaluate;
+		change_facts(j)->metric = o->row.evaluate;
 		bool base = f->spec->recipe.evaluate_by == EVALUATE_DEVICES;
-		j->facts.metric_round =
+		change_facts(j)->metric_round =
 		    (base && o->row.measured > 0 ? o->row.measured : o->row.round) - base;
 	}
 	if (o->row.evaluate.known || o->unmeasured[0])
 		memcpy(j->work->unmeasured, o->unmeasured, sizeof(j->work->unmeasured));
 	if (o->row.measured > 0)
-		j->facts.measured = o->row.measured;
+		change_facts(j)->measured = o->row.measured;
 	guard_apply(j, f, o);
-	j->facts.bytes_up = j->facts.bytes_down = 0;
+	change_facts(j)->bytes_up = change_facts(j)->bytes_down = 0;
 	if (j->pace.fold_failures > 0 && j->facts.state == JOB_RUNNING)
-		j->facts.reason[0] = '\0';
+		change_facts(j)->reason[0] = '\0';
 	j->pace.fold_failures = 0;
 	if (o->row.state == OUTCOME_COMMITTED) {
 		jobs_variate_count(j, o->row.round);
-		j->facts.reports += o->row.reports;
+		change_facts(j)->reports += o->row.reports;
 	}
 	if (!j->facts.round.policy.buffered)
 		jobs_share_end_all(g, j);
@@ -82,21 +82,21 @@ jobs_take_result(
 void
 jobs_open_next(struct job *j, const struct store_round *row, const uint8_t ended[32])
 {
-	j->facts.row = *row;
+	change_facts(j)->row = *row;
 	jobs_late_open(j, ended);
 }
 
 void
 jobs_count_bytes(struct job *j, uint64_t up, uint64_t down)
 {
-	j->facts.bytes_up += up;
-	j->facts.bytes_down += down;
+	change_facts(j)->bytes_up += up;
+	change_facts(j)->bytes_down += down;
 }
 
 void
 jobs_note_reports(struct job *j, uint64_t reports)
 {
-	j->facts.reports = reports;
+	change_facts(j)->reports = reports;
 }
 
 void

@@ -10,14 +10,14 @@
 static void
 take_guard(struct job *j, const struct store_past *row)
 {
-	j->facts.is_guarded = row->is_guarded;
-	j->facts.guard = (struct guard_view){.bad = (uint32_t)row->bad,
+	change_facts(j)->is_guarded = row->is_guarded;
+	change_facts(j)->guard = (struct guard_view){.bad = (uint32_t)row->bad,
 	    .rollbacks = (uint32_t)row->rollbacks,
 	    .base_round = row->base_round,
 	    .has_best = row->has_best,
 	    .best_round = row->best_round,
 	    .best_value = row->best_value};
-	memcpy(j->facts.guard.best_model, row->best_model, 32);
+	memcpy(change_facts(j)->guard.best_model, row->best_model, 32);
 }
 
 enum err
@@ -27,28 +27,28 @@ jobs_past_new(struct job **out, const struct store_past *row)
 
 	if (!j)
 		return ERR_NOMEM;
-	memcpy(j->facts.owner, row->owner, 32);
-	memcpy(j->facts.name, row->name, sizeof(j->facts.name));
-	j->facts.state = row->state;
-	j->facts.only_evaluates = row->only_evaluates;
-	memcpy(j->facts.reason, row->reason, sizeof(j->facts.reason));
-	j->facts.priority = (int64_t)row->priority;
-	j->facts.created_at = row->created_at;
-	j->facts.ended_at = row->ended_at;
-	j->facts.row.round = row->round;
-	memcpy(j->facts.row.base, row->base, 32);
-	j->facts.rounds_committed = row->rounds_committed;
-	memcpy(j->facts.model, row->model, 32);
-	j->facts.model_bytes = row->model_bytes;
-	j->facts.parameters = row->parameters;
-	j->facts.metric = row->metric;
-	j->facts.metric_round = row->metric_round;
+	memcpy(change_facts(j)->owner, row->owner, 32);
+	memcpy(change_facts(j)->name, row->name, sizeof(j->facts.name));
+	change_facts(j)->state = row->state;
+	change_facts(j)->only_evaluates = row->only_evaluates;
+	memcpy(change_facts(j)->reason, row->reason, sizeof(j->facts.reason));
+	change_facts(j)->priority = (int64_t)row->priority;
+	change_facts(j)->created_at = row->created_at;
+	change_facts(j)->ended_at = row->ended_at;
+	change_facts(j)->row.round = row->round;
+	memcpy(change_facts(j)->row.base, row->base, 32);
+	change_facts(j)->rounds_committed = row->rounds_committed;
+	memcpy(change_facts(j)->model, row->model, 32);
+	change_facts(j)->model_bytes = row->model_bytes;
+	change_facts(j)->parameters = row->parameters;
+	change_facts(j)->metric = row->metric;
+	change_facts(j)->metric_round = row->metric_round;
 	take_guard(j, row);
-	(void)!job_monitor_find(&j->facts.monitor, row->monitor);
-	j->facts.monitor.rises = row->monitor_rises;
-	j->facts.keep = (struct keep_spec){
+	(void)!job_monitor_find(&change_facts(j)->monitor, row->monitor);
+	change_facts(j)->monitor.rises = row->monitor_rises;
+	change_facts(j)->keep = (struct keep_spec){
 	    .last = (uint32_t)row->keep_last, .every = (uint32_t)row->keep_every};
-	(void)round_step(&j->facts.round, ROUND_STOP, 0, 0);
+	(void)round_step(&change_facts(j)->round, ROUND_STOP, 0, 0);
 	*out = j;
 	return ERR_OK;
 }
@@ -124,7 +124,7 @@ jobs_shrink(struct engine *g, struct job *j)
 	if (!j->work || j->pace.folds > 0 || j->readers > 0 || j->facts.aside ||
 	    states_job_lives(j->facts.state) || jobs_names_state(j))
 		return;
-	j->facts.guard = jobs_guard_view(j);
+	change_facts(j)->guard = jobs_guard_view(j);
 	job_empty(j);
 	if (!j->facts.gone)
 		jobs_past_note(g, j);

@@ -103,17 +103,17 @@ jobs_note_state(struct engine *g, struct job *j, enum job_state state, const cha
 {
 	g->report.jobs[j->facts.state]--;
 	g->report.jobs[state]++;
-	j->facts.state = state;
+	change_facts(j)->state = state;
 	unstuck(g, j);
-	j->facts.ended_at = states_job_lives(state) ? NAN : age_stamp(jobs_uses(g).age);
+	change_facts(j)->ended_at = states_job_lives(state) ? NAN : age_stamp(jobs_uses(g).age);
 	g->dated = g->dated && (states_job_lives(state) || isfinite(j->facts.ended_at));
 	jobs_share_wait(g, j, state == JOB_PAUSED);
 	if (!states_job_lives(state)) {
 		share_order_remove(&g->order, &j->member);
 		device_status_close(jobs_uses(g).registry, j->facts.place);
-		j->facts.place = DEVICE_STATUS_NO_PLACE;
+		change_facts(j)->place = DEVICE_STATUS_NO_PLACE;
 	}
-	snprintf(j->facts.reason, sizeof(j->facts.reason), "%s", reason);
+	snprintf(change_facts(j)->reason, sizeof(j->facts.reason), "%s", reason);
 	log_event(LOG_LEVEL_INFO, "job.state", LOG_S("job", j->facts.hex),
 	    LOG_S("name", j->facts.name), LOG_S("state", states_job_name(state)),
 	    LOG_S("reason", reason));
@@ -160,7 +160,7 @@ jobs_lack_is(struct engine *g, struct job *j, const struct engine_lack *lack)
 {
 	jobs_lack_nothing(g, j);
 	g->report.jobs_lacking += lack->kind != LACKS_NOTHING;
-	j->facts.lack = *lack;
+	change_facts(j)->lack = *lack;
 	j->pace.lack_fault = ERR_OK;
 	j->pace.lack_looks = 0;
 	j->pace.lack_ms = 0;
@@ -170,13 +170,13 @@ void
 jobs_lack_nothing(struct engine *g, struct job *j)
 {
 	g->report.jobs_lacking -= j->facts.lack.kind != LACKS_NOTHING;
-	j->facts.lack.kind = LACKS_NOTHING;
+	change_facts(j)->lack.kind = LACKS_NOTHING;
 }
 
 void
 jobs_note_reason(struct job *j, const char *reason)
 {
-	snprintf(j->facts.reason, sizeof(j->facts.reason), "%s", reason);
+	snprintf(change_facts(j)->reason, sizeof(j->facts.reason), "%s", reason);
 }
 
 /* What ended while the clock was doubted has ended now that it is believed, as its row says (store_past_dated). */
@@ -187,7 +187,7 @@ jobs_date_ends(struct engine *g, double now)
 
 	for (struct job *j = g->dated ? NULL : g->jobs; j; j = jobs_next(g, j, &seen))
 		if (!states_job_lives(j->facts.state) && isnan(j->facts.ended_at))
-			j->facts.ended_at = now;
+			change_facts(j)->ended_at = now;
 	g->dated = true;
 }
 
@@ -199,12 +199,12 @@ jobs_replace(struct engine *g, struct job *old, struct job *j)
 	unstuck(g, old);
 	share_order_remove(&g->order, &old->member);
 	device_status_close(jobs_uses(g).registry, old->facts.place);
-	old->facts.place = DEVICE_STATUS_NO_PLACE;
-	old->facts.state = JOB_STOPPED;
-	old->facts.gone = true;
+	change_facts(old)->place = DEVICE_STATUS_NO_PLACE;
+	change_facts(old)->state = JOB_STOPPED;
+	change_facts(old)->gone = true;
 	g->gone_count++;
-	old->facts.row = (struct store_round){.round = 0};
-	memset(old->facts.model, 0, sizeof(old->facts.model));
+	change_facts(old)->row = (struct store_round){.round = 0};
+	memset(change_facts(old)->model, 0, sizeof(old->facts.model));
 	jobs_drop_states(old);
 	g->report.jobs[j->facts.state]++;
 	jobs_link(g, j);

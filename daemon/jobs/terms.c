@@ -31,7 +31,7 @@ terms_take(struct engine *g, struct job *j, const struct override_set *o)
 	w->overrides = *o;
 	override_terms(&w->terms, &w->spec, o);
 	const struct round_policy policy = terms_policy(j, j->facts.round.policy.once);
-	round_amend(&j->facts.round, &policy);
+	round_amend(&change_facts(j)->round, &policy);
 	j->member.share = w->terms.share;
 	j->member.priority = w->terms.priority;
 	share_order_move(&g->order, &j->member);

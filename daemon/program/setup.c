@@ -287,6 +287,14 @@ raise_file_limit(void)
 	}
 }
 
+/* Who changes something does not know who waits for it. */
+static void
+join_wakes(struct services *s)
+{
+	wake_join(&s->wake, server_wake, s->server);
+	wake_join(&s->changed, server_tell, s->server);
+}
+
 static enum err
 build_workers(struct setup *u)
 {
@@ -356,7 +364,7 @@ build(struct setup *u, struct why *why)
 	if (!e)
 		e = server_new(&u->s.server, &u->s, &routes, why);
 	if (!e)
-		wake_join(&u->s.wake, server_wake, u->s.server);
+		join_wakes(&u->s);
 	if (!e)
 		e = watch_new(&u->watch, &u->s, why);
 	return e;

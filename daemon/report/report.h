@@ -73,6 +73,11 @@ struct engine_report {
 	/* A device's task of a round counts once, however often the device asks for it. */
 	uint64_t tasks_total, tasks_aborted_total;
 	uint64_t aborted[ABORT_UNKNOWN + 1]; /* tasks_aborted_total by enum abort_reason */
+	/* Looks for a device's work: one as it asks, and one each time that its parked request is woken. */
+	uint64_t task_asks_total;
+	uint64_t changes_total; /* of jobs, as GET /v1/changes counts them */
+	uint64_t readers; /* who wait for a change now */
+	uint64_t readers_refused_total; /* for want of a place */
 	uint64_t deltas_total, delta_bytes_total; /* accepted */
 	/* The same by enum codec_id, with figures of models, which have no codec but f32. */
 	uint64_t deltas[CODEC_IDS], delta_bytes[CODEC_IDS];

@@ -103,6 +103,13 @@ loop_on_tick(struct loop *l, uint64_t every_ms, void (*fn)(void *ctx, uint64_t n
 }
 
 void
+loop_tick_by(struct loop *l, uint64_t at_ms)
+{
+	if (at_ms < l->next_tick_ms)
+		l->next_tick_ms = at_ms;
+}
+
+void
 loop_on_batch(struct loop *l, void (*fn)(void *ctx), void *ctx)
 {
 	l->batch = fn;

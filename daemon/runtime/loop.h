@@ -30,6 +30,8 @@ void loop_remove(struct loop *l, struct loop_source *s);
 /* Calls fn(ctx, now_ms) about every `every_ms`. One per loop. */
 void loop_on_tick(
     struct loop *l, uint64_t every_ms, void (*fn)(void *ctx, uint64_t now_ms), void *ctx);
+/* The next tick is no later than this. On the loop's thread. */
+void loop_tick_by(struct loop *l, uint64_t at_ms);
 /* Called after each batch of events: sources freed during the batch are safe to release then. */
 void loop_on_batch(struct loop *l, void (*fn)(void *ctx), void *ctx);
 /* Runs until loop_stop. */

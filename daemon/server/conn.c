@@ -117,6 +117,10 @@ conn_change_state(struct conn *c, enum conn_state to)
 	const struct config *cf = conn_config(c->io);
 
 	c->state = to;
+	if (to == CONN_PARKED && c->x.route->reads)
+		conn_enter_readers(c);
+	else
+		conn_leave_readers(c);
 	switch (to) {
 	case CONN_PROXY:
 	case CONN_HANDSHAKE:
@@ -210,6 +214,7 @@ conn_close(struct conn *c)
 
 	if (c->state == CONN_CLOSED)
 		return;
+	conn_leave_readers(c);
 	if (!c->gone) {
 		loop_remove(io->loop, &c->source);
 		conn_end_handshake(c);
@@ -432,7 +437,7 @@ conn_wake_parked(struct io *io)
 {
 	for (struct conn *c = io->conns, *next; c; c = next) {
 		next = c->next;
-		if (c->state == CONN_PARKED)
+		if (c->state == CONN_PARKED && !c->reader_at)
 			conn_poll_again(c);
 		else if ((c->state != CONN_STREAM && c->state != CONN_BODY) || conn_still_may(c))
 			continue;
@@ -445,6 +450,11 @@ conn_stop(struct io *io)
 {
 	io->stopping = true;
 	conn_wake_parked(io);
+	while (io->readers) {
+		struct conn *c = io->readers;
+		conn_poll_again(c);
+		conn_drive(c);
+	}
 	for (struct conn *c = io->conns, *next; c; c = next) {
 		next = c->next;
 		if (c->state == CONN_PROXY || c->state == CONN_HANDSHAKE || c->state == CONN_HELD ||

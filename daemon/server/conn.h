@@ -20,6 +20,7 @@ struct io {
 	struct conn_unauthenticated {
 		struct conn *oldest, *newest;
 	} handshakes, strangers;
+	struct conn *readers; /* of conns: parked with route.reads */
 	const struct config *config; /* held until the batch of events ends: conn_config */
 	/* On a handshake thread, processor time in this batch of events: for requests of unauthenticated peers, for handshakes. */
 	uint64_t asked_ns;
@@ -69,10 +70,18 @@ bool conn_admit(struct io *io, const char *peer);
 bool conn_evict(struct io *io, bool handshake);
 /* Checks the timeouts of all connections. */
 void conn_tick(struct io *io, uint64_t now_ms);
-/* Calls the handlers of parked exchanges again. */
+/* Calls the handlers of parked exchanges again, but not those of readers (route.reads). */
 void conn_wake_parked(struct io *io);
 /* Adds what was counted to a report (conn_counts.c). */
 void conn_add_counts(const struct io_counts *from, struct server_report *to);
+/* A job has changed: the handlers of parked readers are called one after another within CONN_READERS_MS, so that they do not ask for all
+ * jobs at one moment. */
+#define CONN_READERS_MS 250
+void conn_tell_readers(struct io *io, uint64_t now_ms);
+/* Calls those whose time has come, and has the loop tick when the next one's has. */
+void conn_turn_readers(struct io *io, uint64_t now_ms);
+/* An identity has changed: parked readers that may read no more are refused. */
+void conn_check_readers(struct io *io);
 /* Stops taking requests: idle connections close, parked ones are answered, busy ones finish. */
 void conn_stop(struct io *io);
 /* At the end of a batch of events: serves the queue of unauthenticated connections as far as their processor time goes. */

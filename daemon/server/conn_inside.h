@@ -5,8 +5,8 @@
 #include "x509.h"
 
 /* Inside of a connection: shared by conn.c (life and events), conn_read.c (handshake, heads, bodies), conn_request.c (what a
- * request becomes), conn_write.c (responses), conn_unauthenticated.c (limits on unauthenticated peers and on identities), conn_proxy.c
- * (heads of load balancers) and conn_claim.c (whom a line of the log is about). */
+ * request becomes), conn_write.c (responses), conn_unauthenticated.c (limits on unauthenticated peers and on identities), conn_readers.c
+ * (who waits for a change), conn_proxy.c (heads of load balancers) and conn_claim.c (whom a line of the log is about). */
 
 enum conn_state {
 	CONN_PROXY, /* waiting for a balancer's head */
@@ -50,6 +50,8 @@ struct conn {
 	/* The list that the connection is in, or NULL. */
 	struct conn_unauthenticated *unauthenticated;
 	struct conn *older, *newer; /* neighbours in that list */
+	struct conn *next_reader, **reader_at; /* its place in io->readers; at NULL: it has none */
+	uint64_t turn_ms; /* there: when its handler is called; 0: nothing has changed */
 	bool counted; /* in io->identities, as counted_as */
 	uint8_t counted_as[TALLY_KEY];
 	uint64_t held_bytes; /* bytes of the answer that io->identities counts for counted_as */
@@ -152,6 +154,10 @@ void conn_forget_line(struct io *io);
 /* Has the connection go on after the others that are ready or, for an unauthenticated peer on a handshake thread, at the end of the
  * queue. Returns false. */
 bool conn_yield(struct conn *c);
+
+/* --- conn_readers.c: a connection's place in io->readers. Idempotent. */
+void conn_enter_readers(struct conn *c);
+void conn_leave_readers(struct conn *c);
 
 /* --- conn_write.c */
 /* Starts sending the exchange's response. */

@@ -140,3 +140,45 @@ listen_unix(const char *path, int *out, struct why *why)
 	*out = fd;
 	return ERR_OK;
 }
+
+void
+listen_peer(const struct sockaddr_storage *from, int fd, char out[64])
+{
+	char host[48] = "?";
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	if (from->ss_family == AF_INET) {
+		inet_ntop(
+		    AF_INET, &((const struct sockaddr_in *)from)->sin_addr, host, sizeof(host));
+	} else if (from->ss_family == AF_INET6) {
+		inet_ntop(
+		    AF_INET6, &((const struct sockaddr_in6 *)from)->sin6_addr, host, sizeof(host));
+	} else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0) {
+		snprintf(out, 64, "uid:%u pid:%d", cred.uid, cred.pid);
+		return;
+	}
+	snprintf(out, 64, "%s", host);
+}
+
+void
+listen_file_note(struct listen_file *f, const char *path)
+{
+	struct stat st;
+
+	if (lstat(path, &st) != 0)
+		return;
+	strcpy(f->path, path);
+	f->dev = st.st_dev;
+	f->ino = st.st_ino;
+}
+
+void
+listen_file_remove(struct listen_file *f)
+{
+	struct stat st;
+
+	if (f->path[0] && lstat(f->path, &st) == 0 && st.st_dev == f->dev && st.st_ino == f->ino)
+		unlink(f->path);
+	f->path[0] = '\0';
+}

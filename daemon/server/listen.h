@@ -1,10 +1,12 @@
 #ifndef LISTEN_H
 #define LISTEN_H
 #include <stdint.h>
+#include <sys/types.h>
 
+#include "config.h"
 #include "err.h"
 
-struct config_listen;
+struct sockaddr_storage;
 
 /* Sockets that listen, non-blocking. The caller closes them. */
 
@@ -21,5 +23,16 @@ ERR_MUST_USE enum err listen_tcp(const struct config_listen *at, uint16_t port,
 uint16_t listen_port(int fd);
 /* A Unix socket that owner and group may use. A socket file at path that nobody answers on is replaced; ERR_EXISTS if somebody does. */
 ERR_MUST_USE enum err listen_unix(const char *path, int *out, struct why *why);
+/* The file of a Unix socket as it was bound. Noted, and removed in the end, unless another coordinator has bound that path since; the
+ * configuration may name another by then. Zeros: none. */
+struct listen_file {
+	char path[CONFIG_PATH_MAX];
+	dev_t dev;
+	ino_t ino;
+};
+void listen_file_note(struct listen_file *f, const char *path);
+void listen_file_remove(struct listen_file *f);
+/* The peer of an accepted socket for people: its address, or user and process on this host. */
+void listen_peer(const struct sockaddr_storage *from, int fd, char out[64]);
 
 #endif

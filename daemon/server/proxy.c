@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "config.h"
 #include "num.h"
 
 #define TEXT_MAX 107 /* of version 1, with its end of line */
@@ -110,4 +111,13 @@ proxy_parse(const uint8_t *data, size_t len, size_t *used, char peer[64])
 	if (memcmp(data, signature, len < both ? len : both) == 0)
 		return len < both ? PROXY_MORE : parse_binary(data, len, used, peer);
 	return PROXY_BAD;
+}
+
+bool
+proxy_is_from(const struct config *c, const char *peer)
+{
+	for (size_t i = 0; i < c->proxy_count; i++)
+		if (subnet_has(&c->proxies[i], peer))
+			return true;
+	return false;
 }

@@ -1,7 +1,7 @@
 #include "server.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -10,8 +10,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -20,6 +18,7 @@
 #include "health.h"
 #include "listen.h"
 #include "log.h"
+#include "proxy.h"
 #include "services.h"
 #include "services_ca.h"
 #include "shared.h"
@@ -27,6 +26,7 @@
 
 #define SERVER_THREADS_MAX 256 /* as many as io_threads may ask for */
 #define TICK_MS 50
+#define LOOK_MS 200
 #define ADMIN_PLACES 16 /* connections of the Unix socket above the limit */
 
 struct listener {
@@ -47,9 +47,10 @@ struct thread {
 	struct pace pace;
 	pthread_t id;
 	bool running;
-	unsigned ticks;
-	struct loop_post wake, stop, evict;
-	atomic_bool waking, evicting;
+	uint64_t look_ms; /* of conn_tick */
+	struct loop_post wake, tell, stop, evict;
+	atomic_bool waking, telling, evicting;
+	atomic_bool checking; /* as it wakes: an identity has changed */
 };
 
 struct server {
@@ -63,10 +64,7 @@ struct server {
 	atomic_uint_least64_t coming; /* connections that were let in and are not counted yet */
 	uint64_t files; /* descriptors this process may have */
 	uint16_t port, probe_port;
-	/* The admin socket as it was bound; "" before. */
-	char socket_path[CONFIG_PATH_MAX];
-	dev_t socket_dev;
-	ino_t socket_ino;
+	struct listen_file socket; /* of the administrators */
 };
 
 static struct thread *
@@ -105,26 +103,6 @@ least_loaded(struct server *s)
 		if (atomic_load(&s->threads[i].io.count) < atomic_load(&best->io.count))
 			best = &s->threads[i];
 	return best;
-}
-
-static void
-peer_name(const struct sockaddr_storage *from, int fd, char out[64])
-{
-	char host[48] = "?";
-	struct ucred cred;
-	socklen_t len = sizeof(cred);
-
-	if (from->ss_family == AF_INET) {
-		inet_ntop(
-		    AF_INET, &((const struct sockaddr_in *)from)->sin_addr, host, sizeof(host));
-	} else if (from->ss_family == AF_INET6) {
-		inet_ntop(
-		    AF_INET6, &((const struct sockaddr_in6 *)from)->sin6_addr, host, sizeof(host));
-	} else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0) {
-		snprintf(out, 64, "uid:%u pid:%d", cred.uid, cred.pid);
-		return;
-	}
-	snprintf(out, 64, "%s", host);
 }
 
 static uint64_t
@@ -191,16 +169,6 @@ admit(struct thread *self, enum conn_kind kind, const char *peer)
 	return false;
 }
 
-/* Is the peer a load balancer, which sends a PROXY head? */
-static bool
-is_proxy(const struct config *c, const char *peer)
-{
-	for (size_t i = 0; i < c->proxy_count; i++)
-		if (subnet_has(&c->proxies[i], peer))
-			return true;
-	return false;
-}
-
 static void
 hand_over(struct listener *l, int fd, enum conn_kind kind, const char *peer)
 {
@@ -255,9 +223,9 @@ on_accept(struct loop_source *source, uint32_t events)
 				rest(l, errno);
 			return;
 		}
-		peer_name(&from, fd, peer);
+		listen_peer(&from, fd, peer);
 		enum conn_kind kind = l->kind;
-		if (kind == CONN_OVER_TLS && is_proxy(conn_config(&l->thread->io), peer))
+		if (kind == CONN_OVER_TLS && proxy_is_from(conn_config(&l->thread->io), peer))
 			kind = CONN_PROXIED;
 		if (!admit(l->thread, kind, peer)) {
 			log_limited(LOG_LEVEL_INFO, "accept.refused", LOG_S("peer", peer));
@@ -269,31 +237,6 @@ on_accept(struct loop_source *source, uint32_t events)
 }
 
 /* --- listeners */
-
-/* Remembers the socket that was bound, so that no other one is removed in the end. */
-static void
-remember_socket(struct server *s, const char *path)
-{
-	struct stat st;
-
-	if (lstat(path, &st) != 0)
-		return;
-	strcpy(s->socket_path, path);
-	s->socket_dev = st.st_dev;
-	s->socket_ino = st.st_ino;
-}
-
-/* Removes the admin socket that was bound, unless another coordinator has bound that path since; the configuration may name another. */
-static void
-remove_socket(struct server *s)
-{
-	struct stat st;
-
-	if (s->socket_path[0] && lstat(s->socket_path, &st) == 0 && st.st_dev == s->socket_dev &&
-	    st.st_ino == s->socket_ino)
-		unlink(s->socket_path);
-	s->socket_path[0] = '\0';
-}
 
 static enum err
 add_listener(struct server *s, int fd, enum conn_kind kind, struct thread *t)
@@ -353,7 +296,7 @@ open_listeners(struct server *s, struct why *why)
 	if (!e && c->admin_socket[0]) {
 		e = listen_unix(c->admin_socket, &fd, why);
 		if (!e)
-			remember_socket(s, c->admin_socket);
+			listen_file_note(&s->socket, c->admin_socket);
 		if (!e)
 			e = add_listener(s, fd, CONN_LOCAL, &s->threads[0]);
 	}
@@ -374,8 +317,10 @@ on_tick(void *ctx, uint64_t now_ms)
 {
 	struct thread *t = ctx;
 
-	if (t->ticks++ % 4 != 0)
+	conn_turn_readers(&t->io, now_ms);
+	if (now_ms < t->look_ms)
 		return;
+	t->look_ms = now_ms + LOOK_MS;
 	conn_tick(&t->io, now_ms);
 	for (size_t i = 0; i < t->server->listener_count; i++) {
 		struct listener *l = &t->server->listeners[i];
@@ -403,7 +348,18 @@ on_wake(struct loop_post *p)
 	struct thread *t = (struct thread *)((char *)p - offsetof(struct thread, wake));
 
 	atomic_store(&t->waking, false);
+	if (atomic_exchange(&t->checking, false))
+		conn_check_readers(&t->io);
 	conn_wake_parked(&t->io);
+}
+
+static void
+on_tell(struct loop_post *p)
+{
+	struct thread *t = (struct thread *)((char *)p - offsetof(struct thread, tell));
+
+	atomic_store(&t->telling, false);
+	conn_tell_readers(&t->io, clock_ms());
 }
 
 static void
@@ -453,6 +409,7 @@ init_thread(struct server *s, struct thread *t)
 	t->io.identities = s->identities;
 	t->io.scratch = malloc(CONN_SCRATCH);
 	t->wake.fn = on_wake;
+	t->tell.fn = on_tell;
 	t->stop.fn = on_stop;
 	t->evict.fn = on_evict;
 	loop_on_tick(t->io.loop, TICK_MS, on_tick, t);
@@ -527,13 +484,31 @@ server_wake(void *server)
 }
 
 void
+server_tell(void *server)
+{
+	struct server *s = server;
+
+	for (unsigned i = 0; i < s->thread_count; i++)
+		if (!atomic_exchange(&s->threads[i].telling, true))
+			loop_post(s->threads[i].io.loop, &s->threads[i].tell);
+}
+
+void
+server_check(struct server *s)
+{
+	for (unsigned i = 0; i < s->thread_count; i++)
+		atomic_store(&s->threads[i].checking, true);
+	server_wake(s);
+}
+
+void
 server_forget(struct server *s)
 {
 	const struct services_tls *shown = shared_take(s->services->tls);
 
 	tls_context_forget(shown->context);
 	shared_give(s->services->tls, shown);
-	server_wake(s);
+	server_check(s);
 }
 
 void
@@ -580,7 +555,7 @@ server_free(struct server *s)
 	if (!s)
 		return;
 	/* While it is open its inode's number is not given to another. */
-	remove_socket(s);
+	listen_file_remove(&s->socket);
 	for (size_t i = 0; i < s->listener_count; i++)
 		close(s->listeners[i].source.fd);
 	for (unsigned i = 0; i < s->thread_count; i++) {

@@ -18,10 +18,13 @@ ERR_MUST_USE enum err server_start(struct server *s, struct why *why);
 uint16_t server_port(const struct server *s);
 /* Port of the listener for probes; 0 without one. */
 uint16_t server_probe_port(const struct server *s);
-/* Has the handlers of parked requests called again soon, on the requests' own threads. Any thread. */
+/* Has the handlers of parked requests called again soon, on the requests' own threads: server_wake those that wait for work, server_tell
+ * those of readers (route.reads). Any thread. */
 void server_wake(void *server);
-/* After an identity changed: parked requests and uploads that their identities may no longer do are refused at once, and no TLS session
- * resumes. Any thread. */
+void server_tell(void *server);
+/* After an identity changed: parked requests and uploads that their identities may no longer do are refused at once. Any thread. */
+void server_check(struct server *s);
+/* The same, and no TLS session resumes. */
 void server_forget(struct server *s);
 void server_report(const struct server *s, struct server_report *out);
 /* The table that server_new was given. */

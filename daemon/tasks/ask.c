@@ -7,6 +7,7 @@
 #include "hex.h"
 #include "job_needs.h"
 #include "registry.h"
+#include "report.h"
 #include "shared.h"
 #include "spool.h"
 #include "tasks_inside.h"
@@ -265,14 +266,17 @@ walk_jobs(struct engine *g, const struct asker *a)
 	return a->offer->unready[0] ? tasks_offer_unready(a->offer) : reason;
 }
 
-/* WAIT_NONE: out holds a task of one of them. */
+/* WAIT_NONE: out holds a task of one of them. reason: why none is asked, or WAIT_NONE. */
 static enum wait_reason
-ask_jobs(struct engine *g, const struct asker *a)
+ask_jobs(struct engine *g, const struct asker *a, enum wait_reason reason)
 {
 	jobs_lock(g);
-	enum wait_reason reason = walk_jobs(g, a);
-	if (jobs_pace(g)->stopping)
-		reason = WAIT_RESTARTING;
+	jobs_counts(g)->task_asks_total++;
+	if (!reason) {
+		reason = walk_jobs(g, a);
+		if (jobs_pace(g)->stopping)
+			reason = WAIT_RESTARTING;
+	}
 	jobs_unlock(g);
 	return reason;
 }
@@ -287,9 +291,9 @@ tasks_ask(struct engine *g, const uint8_t device[32], const struct offer *offer,
 	*out = (struct task){.wait = true};
 	if (offer->protocol < MESSAGES_PROTOCOL)
 		reason = WAIT_OLD_AGENT;
-	else if (!reason)
-		reason = ask_jobs(
-		    g, &(struct asker){device, offer, tasks_refusal_print(offer), &status, out});
+	reason = ask_jobs(g,
+	    &(struct asker){device, offer, reason ? 0 : tasks_refusal_print(offer), &status, out},
+	    reason);
 	if (reason) {
 		const struct config *c = shared_take(jobs_uses(g).config);
 		messages_task_deinit(out);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "board.h"
+#include "changed.h"
 #include "cmd.h"
 #include "contact.h"
 #include "json.h"
@@ -15,7 +16,6 @@
 #include "session.h"
 #include "sheet.h"
 
-#define POLL_US 500000
 #define LINE_MAX_BYTES (4u << 20) /* of one round */
 
 struct export
@@ -160,7 +160,9 @@ step_all(struct export *x, struct cmd_board *boards, size_t count, bool *over, s
 static enum err
 stay(struct export *x, struct cmd_board *boards, size_t count, struct why *why)
 {
+	static const struct cmd_changed_pause pause = {.poll_ms = 500, .most_s = 25};
 	struct cmd_contact contact = {.met = true};
+	struct cmd_changed changed = {.after = 0};
 	bool over = false;
 
 	for (;;) {
@@ -169,7 +171,7 @@ stay(struct export *x, struct cmd_board *boards, size_t count, struct why *why)
 			e = cmd_contact_note(&contact, e, why);
 		if (e || !x->follow || (over && !contact.away))
 			return e;
-		usleep(contact.away ? CMD_CONTACT_US : POLL_US);
+		cmd_changed_wait(&x->a, &changed, contact.away, &pause);
 	}
 }
 

@@ -5,13 +5,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "changed.h"
 #include "contact.h"
 #include "json.h"
 #include "print.h"
 #include "session.h"
 #include "states.h"
 
-#define POLL_US 200000
+/* Also what keeps a job from moving is told as a change; who waits long finds a connection that has died. */
+static const struct cmd_changed_pause pause_between = {.poll_ms = 200, .most_s = 25};
 #define PAGE 1000
 #define REASON_MAX 512
 #define KIND_MAX 32
@@ -24,6 +26,7 @@ struct follow {
 	bool heading;
 	bool evaluates; /* the job is evaluated: its figures have columns of their own */
 	struct cmd_contact contact;
+	struct cmd_changed changed;
 	bool over; /* the job is, and all its rounds are printed */
 	enum job_state state;
 	char reason[REASON_MAX];
@@ -226,6 +229,6 @@ cmd_follow(struct cmd_admin *a, const char *id, struct why *why)
 			return err_set(why, ERR_STATE, "the job was stopped: %s", f.reason);
 		if (f.over)
 			return ERR_OK;
-		usleep(f.contact.away ? CMD_CONTACT_US : POLL_US);
+		cmd_changed_wait(a, &f.changed, f.contact.away, &pause_between);
 	}
 }

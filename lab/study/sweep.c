@@ -9,6 +9,7 @@
 
 #include "body.h"
 #include "cells.h"
+#include "changed.h"
 #include "cmd.h"
 #include "contact.h"
 #include "job.h"
@@ -19,7 +20,6 @@
 #include "submit.h"
 
 #define PARALLEL_MAX 100
-#define POLL_US 300000
 #define MARK_MAX 16
 
 struct sweep {
@@ -30,6 +30,7 @@ struct sweep {
 	char own_prefix[GRID_NAME_MAX];
 	uint64_t parallel;
 	struct cmd_contact contact;
+	struct cmd_changed changed;
 	bool warned;
 	char mark[MARK_MAX]; /* of whose jobs these are; "": not asked for yet */
 };
@@ -203,13 +204,15 @@ turn(struct sweep *s, struct why *why)
 	return e;
 }
 
-/* True: somebody wants the command to end. The signals are blocked, and taken nowhere else. */
+/* Until a job has changed; not for long. True: somebody wants the command to end. The signals are blocked, and taken nowhere else. */
 static bool
-wait_or_end(const sigset_t *signals, uint64_t us)
+wait_or_end(struct sweep *s, const sigset_t *signals)
 {
-	struct timespec left = {(time_t)(us / 1000000), (long)(us % 1000000) * 1000};
+	static const struct cmd_changed_pause pause = {.poll_ms = 300, .most_s = 1};
+	const struct timespec now = {0, 0};
 
-	return sigtimedwait(signals, NULL, &left) > 0;
+	cmd_changed_wait(&s->a, &s->changed, s->contact.away, &pause);
+	return sigtimedwait(signals, NULL, &now) > 0;
 }
 
 static void
@@ -242,7 +245,7 @@ sweep(struct sweep *s, bool *ended, struct why *why)
 		    cmd_cells_count(&s->all, CMD_CELLS_WAITING) > 0;
 		if (!busy && !s->contact.away)
 			return ERR_OK;
-		if (wait_or_end(&signals, s->contact.away ? CMD_CONTACT_US : POLL_US)) {
+		if (wait_or_end(s, &signals)) {
 			*ended = true;
 			return ERR_OK;
 		}

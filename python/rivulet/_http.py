@@ -72,11 +72,15 @@ class Client:
         self._addresses = list(addresses or [])
         self._context = context
         self._token = token
-        self._timeout = timeout
+        self.timeout = timeout
         self._connection: Optional[http.client.HTTPConnection] = None
         self._kept = False  # the connection has carried an answer
         self._lock = threading.RLock()
         self._pid = os.getpid()
+
+    def again(self) -> "Client":
+        """Another one, with a connection of its own."""
+        return Client(self._path, self._addresses, self._context, self._token, self.timeout)
 
     @property
     def where(self) -> str:
@@ -89,11 +93,13 @@ class Client:
                 self._connection.close()
             self._connection, self._kept = None, False
 
-    def json(self, method: str, path: str, body: Any = None) -> Any:
-        """The JSON of the answer, None if it has none. ``body``: bytes as they are, or what JSON can say."""
+    def json(self, method: str, path: str, body: Any = None, patient: bool = True) -> Any:
+        """The JSON of the answer, None if it has none. ``body``: bytes as they are, or what JSON can say. ``patient``:
+        who only reads and is told to wait a little waits."""
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
-        data = self._patient(method, path, body, {"Content-Type": "application/json"} if body is not None else {})
+        headers = {"Content-Type": "application/json"} if body is not None else {}
+        data = self._patient(method, path, body, headers, _TRIES if patient and method == "GET" else 1)
         if not data:
             return None
         try:
@@ -101,15 +107,15 @@ class Client:
         except (ValueError, RecursionError) as e:
             raise ApiError("%s %s: no JSON came back: %s" % (method, path, e), "bad-answer") from e
 
-    def _patient(self, method: str, path: str, body: Optional[bytes], headers: Dict[str, str]) -> bytes:
-        """The answer's body. Who only reads and is told to wait a little waits."""
-        for left in range(_TRIES, 0, -1):
+    def _patient(self, method: str, path: str, body: Optional[bytes], headers: Dict[str, str], tries: int) -> bytes:
+        """The answer's body, after so many tries, between which the coordinator had us wait a little."""
+        for left in range(tries, 0, -1):
             try:
                 with self._lock:
                     return self._body(self._ask(method, path, body, headers))
             except ApiError as e:
                 wait = e.retry_after
-                if method != "GET" or e.status != 429 or wait is None or wait > _WAIT_MAX or left == 1:
+                if e.status != 429 or wait is None or wait > _WAIT_MAX or left == 1:
                     raise
             time.sleep(wait)
         raise AssertionError
@@ -187,9 +193,9 @@ class Client:
 
     def _connect(self) -> http.client.HTTPConnection:
         if self._path:
-            return _UnixConnection(self._path, self._timeout)
+            return _UnixConnection(self._path, self.timeout)
         host, port = self._addresses[0]
-        return http.client.HTTPSConnection(host, port, timeout=self._timeout, context=self._context)
+        return http.client.HTTPSConnection(host, port, timeout=self.timeout, context=self._context)
 
     def _go_elsewhere(self) -> None:
         kept = self._kept
@@ -229,6 +235,6 @@ class Client:
             text = "the certificate of %s does not check: %s" % (self.where, e.verify_message)
             return ApiError(text, "bad-certificate")
         if isinstance(e, socket.timeout):
-            return ApiError("no answer from %s within %g s" % (self.where, self._timeout), "unreachable")
+            return ApiError("no answer from %s within %g s" % (self.where, self.timeout), "unreachable")
         hint = "; is rivuletd running?" if self._path else ""
         return ApiError("cannot reach a coordinator at %s: %s%s" % (self.where, e, hint), "unreachable")

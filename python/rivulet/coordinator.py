@@ -18,6 +18,7 @@ import warnings
 from typing import Any, BinaryIO, Dict, Iterator, List, Mapping, Optional, Union, cast
 
 from . import Error, _trust
+from ._changes import Changes
 from ._files import put
 from ._http import ApiError, Client
 from ._text import utf8
@@ -236,9 +237,16 @@ class Coordinator:
         one that evaluates the last model, once that has ended. Ends when the job is done or
         stopped (``job`` says which). A coordinator that goes away is waited for, and logged under ``rivulet``; one that
         was not there to begin with raises. So is logged, once, that the job is paused or cannot move, with the reason
-        and what to do. ``interval``: seconds between two looks.
+        and what to do. ``interval``: the least seconds between two looks. The next one is made when a job has changed
+        (docs/api.md, Changes); with an older coordinator, which does not tell, after ``interval``.
         """
-        job = self._job_id(job)
+        changes = Changes(self._client)
+        try:
+            yield from self._watch(self._job_id(job), first, interval, changes)
+        finally:
+            changes.close()
+
+    def _watch(self, job: str, first: int, interval: float, changes: Changes) -> Iterator[Row]:
         met = away = False
         told: Optional[str] = None
         while True:
@@ -255,6 +263,7 @@ class Coordinator:
                     _log.warning("%s; trying again until it answers", e)
                 away = True
                 time.sleep(max(_AWAY_S, interval))
+                changes.forget()
                 continue
             if away:
                 _log.warning("the coordinator answers again")
@@ -265,7 +274,7 @@ class Coordinator:
                 yield r
             if state in _OVER:
                 return
-            time.sleep(interval)
+            changes.wait(interval)
 
     # --- models
 

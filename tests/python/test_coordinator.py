@@ -2,12 +2,14 @@
 import csv
 import hashlib
 import http.server
+import io
 import json
 import os
 import re
 import subprocess
 import sys
 import threading
+import time
 import unittest
 from unittest import mock
 from typing import Any, Dict, List
@@ -22,6 +24,11 @@ except ImportError:
 import rivulet
 from rivulet import ApiError, Coordinator, Error
 from rivulet import _initial, _trust, safetensors
+from rivulet._changes import Changes
+
+
+# Something changes whenever somebody waits.
+CHANGING = mock.patch("rivulet.coordinator.Changes.wait", lambda self, interval: None)
 
 
 def initial(shift: float = 0.0) -> Dict[str, Any]:
@@ -388,6 +395,12 @@ class Jobs(WithFleet):
             table = {tag: float(value) for tag, value in row.items() if "/" in tag and value}
             self.assertEqual(table, every[0][int(row["round"])])
 
+    def readers(self) -> int:
+        """How many wait for a change."""
+        text = io.BytesIO()
+        self.admin._client.download("/metrics", text)
+        return int(re.findall(rb"^rivulet_change_readers (\d+)$", text.getvalue(), re.MULTILINE)[0])
+
     def show(self, job: str) -> Dict[str, Any]:
         """What `rivulet job show` says."""
         command = [RIVULET, "job", "show", job, "--json", "--socket", self.fleet.socket]
@@ -406,7 +419,7 @@ class Jobs(WithFleet):
         def job(_: str) -> Dict[str, Any]:
             return {"job": "0" * 32, "name": "x", "state": "done" if len(states) == 1 else "running", "stuck": None}
 
-        with mock.patch.object(self.admin, "rounds", rounds), mock.patch.object(self.admin, "job", job):
+        with mock.patch.object(self.admin, "rounds", rounds), mock.patch.object(self.admin, "job", job), CHANGING:
             seen = list(self.admin.watch("0" * 32, interval=0))
         self.assertEqual([(r["round"], r["state"]) for r in seen], [(1, "committed"), (2, "evaluated")])
         self.assertEqual(seen[1]["evaluate"], {"loss": 1.0})
@@ -422,7 +435,7 @@ class Jobs(WithFleet):
         def job(_: str) -> Dict[str, Any]:
             return {"job": "0" * 32, "name": "x", "state": "done" if len(states) == 1 else "running", "stuck": None}
 
-        with mock.patch.object(self.admin, "rounds", rounds), mock.patch.object(self.admin, "job", job):
+        with mock.patch.object(self.admin, "rounds", rounds), mock.patch.object(self.admin, "job", job), CHANGING:
             seen = list(self.admin.watch("0" * 32, interval=0))
         self.assertEqual([(r["round"], r["state"]) for r in seen], [(1, "evaluated"), (2, "committed")])
 
@@ -454,9 +467,10 @@ class Jobs(WithFleet):
             )
             watched.start()
             within(30, "it evaluates", lambda: os.path.exists(flag))
-            looks = mock.Mock(wraps=other.rounds)
-            with mock.patch.object(other, "rounds", looks):
-                within(10, "it is looked at", lambda: looks.call_count > 5)
+            # Nothing changes, and nobody asks.
+            within(10, "it waits", lambda: self.readers() == 1)
+            with mock.patch.object(other, "rounds", side_effect=AssertionError("looked at")):
+                time.sleep(1)
             self.assertEqual(self.admin.rounds(job)[-1]["state"], "evaluating")
             if stopped:
                 self.admin.stop(job)
@@ -526,7 +540,7 @@ class Answers(unittest.TestCase):
 
         class Plain(_http.Client):
             def _connect(self) -> Any:
-                return _http.http.client.HTTPConnection(*self._addresses[0], timeout=self._timeout)
+                return _http.http.client.HTTPConnection(*self._addresses[0], timeout=self.timeout)
 
         self.client = Plain(addresses=[self.server.server_address], timeout=20)  # type: ignore[list-item]
         self.addCleanup(self.client.close)
@@ -555,6 +569,39 @@ class Answers(unittest.TestCase):
                 self.ask(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
             self.assertEqual(caught.exception.type, "bad-answer")
             self.client.close()
+
+    def test_changes(self) -> None:
+        """What waits for a change goes on with one that tells, is quiet for a while without a place, and gives up with one that does not."""
+
+        def answer(status: str, body: bytes, more: bytes = b"") -> bytes:
+            return b"HTTP/1.1 %s\r\n%sContent-Length: %d\r\n\r\n%s" % (status.encode(), more, len(body), body)
+
+        paths: List[str] = []
+        changes = Changes(self.client)
+        self.addCleanup(changes.close)
+
+        def ask(method: str, path: str, patient: bool = True) -> Any:
+            paths.append(path)
+            return self.client.json(method, path, patient=patient)
+
+        def wait(*answers: bytes) -> List[float]:
+            self.answers[:] = answers
+            with mock.patch.object(changes._client, "json", ask), mock.patch("rivulet._changes.time.sleep") as sleep:
+                changes.wait(0.25)
+            return [call.args[0] for call in sleep.call_args_list]
+
+        self.assertEqual(wait(answer("200 OK", b'{"change": 7}')), [0.25])
+        self.assertEqual(wait(answer("200 OK", b'{"change": 9}')), [0.25])
+        self.assertEqual(wait(answer("429 Full", b"{}", b"Retry-After: 5\r\n")), [0.25, 2.0])
+        self.assertEqual(wait(b"", b""), [0.25])  # it is away: the next look finds that, too
+        self.assertEqual(wait(answer("404 Not Found", b"{}")), [0.25])
+        self.assertEqual(wait(), [0.25])
+        asked = ["after=0&wait=10", "after=7&wait=10"] + 3 * ["after=9&wait=10"]
+        self.assertEqual(paths, ["/v1/changes?" + query for query in asked])
+        changes.forget()
+        wait(answer("200 OK", b"[]"))
+        wait()
+        self.assertEqual(paths[5:], ["/v1/changes?after=0&wait=10"])
 
     def test_problems(self) -> None:
         told = b'{"type": "urn:rivulet:error:overloaded", "detail": "later"}'

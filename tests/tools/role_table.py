@@ -47,6 +47,7 @@ GET /v1/models/{model}               | N 200 200 200 200 200 200 F
 GET /v1/models/{model}/from/{none}   | N 404:no-difference 404:no-difference 404:no-difference 404:no-difference 404:no-difference 404:no-difference F
 GET /v1/states/{model}               | N 404:not-found 404:not-found 404:not-found 404:not-found 404:not-found 404:not-found F
 PUT /v1/models/bad EMPTY             | N F F 400:bad-request 400:bad-request F 400:bad-request F
+GET /v1/changes                      | N F 200 200 200 200 200 F
 GET /v1/jobs                         | N 200 200 200 200 200 200 F
 GET /v1/jobs/{job}                   | N 200 200 200 200 200 200 F
 GET /v1/jobs/{elsewhere}             | N 404:unknown-job 200 200 200 200 200 F

@@ -66,6 +66,23 @@ poll_once(struct exchange *x)
 		exchange_bytes(x, 200, "text/plain", "waited", 6);
 }
 
+/* Waits like a reader, until `news`. */
+static unsigned looks;
+static bool news;
+
+static inline void
+look_once(struct exchange *x)
+{
+	looks++;
+	if (!x->state)
+		x->state = malloc(1);
+	if (x->until_ms == 0)
+		x->until_ms = clock_ms() + 50000;
+	x->parked = !x->expired && !news;
+	if (!x->parked)
+		exchange_bytes(x, 200, "text/plain", "looked", 6);
+}
+
 static inline void
 poll_drop(struct exchange *x)
 {
@@ -133,6 +150,8 @@ find(enum http_verb verb, const char *path, char param[2][72], bool *path_known)
 	    {VERB_GET, "/bad-list", ROLE_ADMIN, ROUTE_NOW, .handle = answer_badly},
 	    {VERB_POST, "/poll", ROLE_ADMIN, ROUTE_POLL, true, .body_max = 100, .handle = poll_once,
 		.drop = poll_drop},
+	    {VERB_GET, "/look", ROLE_ADMIN, ROUTE_POLL, .reads = true, .handle = look_once,
+		.drop = poll_drop},
 	};
 
 	(void)param;
@@ -164,7 +183,8 @@ setup(void **state)
 	assert_int_equal(worker_pool_new(&b->services.pool, 1), ERR_OK);
 	assert_int_equal(tally_new(&b->io.identities), ERR_OK);
 	b->peer = -1;
-	polls = drops = 0;
+	polls = drops = looks = 0;
+	news = false;
 	*state = b;
 	return 0;
 }

@@ -360,7 +360,7 @@ turns_with_hostile_devices(void **state)
 	uint8_t id[16];
 
 	submit(c, BUFFERED("turns", "\"goal\":1,\"concurrency\":1", ""), id);
-	jobs_find(c->s.engine, id)->facts.round.policy.hostile = 1;
+	change_facts(jobs_find(c->s.engine, id))->round.policy.hostile = 1;
 	for (uint8_t tag = 1; tag <= DEVICES; tag++)
 		expect(c, tag, &t, tag == 1 ? "" : "not-selected");
 	expect(c, 1, &t, "");
@@ -470,7 +470,7 @@ one_order(struct coordinator *c, struct prng *r, unsigned number, float out[ELEM
 		expect(c, 9, &t, "");
 		send(c, &t, 9, 0.5f);
 		lock_take(&c->s.engine->lock);
-		j->facts.round.deadline_ms = 0;
+		change_facts(j)->round.deadline_ms = 0;
 		c->s.engine->pace.look_ms = 0;
 		lock_release(&c->s.engine->lock);
 		await_rounds(c, id, n);

@@ -108,11 +108,11 @@ while_it_folds(struct coordinator *c, const uint8_t job[16], const struct task *
 	struct job *j = jobs_find(c->s.engine, job);
 
 	lock_take(&c->s.engine->lock);
-	j->facts.round.state = ROUND_FOLDING;
+	change_facts(j)->round.state = ROUND_FOLDING;
 	lock_release(&c->s.engine->lock);
 	const char *got = deliver(c, t, tag, 1, 100);
 	lock_take(&c->s.engine->lock);
-	j->facts.round.state = ROUND_OPEN;
+	change_facts(j)->round.state = ROUND_OPEN;
 	lock_release(&c->s.engine->lock);
 	return got;
 }

@@ -131,9 +131,9 @@ another_task(void **state)
 	assert_non_null(j);
 	j->work = calloc(1, sizeof(*j->work));
 	assert_non_null(j->work);
-	j->facts.state = JOB_RUNNING;
-	j->facts.row.round = 6;
-	j->facts.round = (struct round){.state = ROUND_OPEN,
+	change_facts(j)->state = JOB_RUNNING;
+	change_facts(j)->row.round = 6;
+	change_facts(j)->round = (struct round){.state = ROUND_OPEN,
 	    .policy = {.goal = 3, .quorum = 2, .invite_max = 4, .late = true, .buffered = true}};
 	j->work->spec.round.per_device = 2;
 	j->work->spec.round.max_staleness = 3;

@@ -195,6 +195,36 @@ ticks_without_events(void **state)
 	loop_free(l);
 }
 
+static void
+on_early_tick(void *ctx, uint64_t now_ms)
+{
+	struct ticks *t = ctx;
+
+	/* The second comes when it was asked to; one that is later than the next changes nothing. */
+	if (t->count == 0) {
+		loop_tick_by(t->loop, now_ms + 20);
+		loop_tick_by(t->loop, now_ms + 60000);
+	}
+	t->last = now_ms;
+	if (++t->count == 2)
+		loop_stop(t->loop);
+}
+
+static void
+a_tick_comes_early(void **state)
+{
+	struct loop *l = new_loop();
+	struct ticks t = {.loop = l, .started = clock_ms()};
+
+	(void)state;
+	loop_on_tick(l, 1000000, on_early_tick, &t);
+	loop_tick_by(l, t.started + 10);
+	loop_run(l);
+	assert_int_equal(t.count, 2);
+	assert_true(t.last - t.started >= 30);
+	loop_free(l);
+}
+
 struct busy {
 	struct ticks ticks;
 	struct loop_post post;
@@ -337,6 +367,7 @@ main(void)
 	    cmocka_unit_test(a_post_again),
 	    cmocka_unit_test(stop_from_elsewhere),
 	    cmocka_unit_test(ticks_without_events),
+	    cmocka_unit_test(a_tick_comes_early),
 	    cmocka_unit_test(ticks_under_load),
 	    cmocka_unit_test(a_source),
 	    cmocka_unit_test(retired_within_a_batch),

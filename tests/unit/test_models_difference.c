@@ -297,7 +297,7 @@ new_job(void)
 	struct job *j = calloc(1, sizeof(*j));
 
 	assert_non_null(j);
-	j->facts.work = j->work = calloc(1, sizeof(*j->work));
+	change_facts(j)->work = j->work = calloc(1, sizeof(*j->work));
 	assert_non_null(j->work);
 	return j;
 }
@@ -333,7 +333,7 @@ another_job(void **state)
 	models_map_release(map);
 	assert_int_equal(get(f, 4, 3, &map), ERR_OK);
 	models_map_release(map);
-	memcpy(j->facts.model, f->ids[5], 32);
+	memcpy(change_facts(j)->model, f->ids[5], 32);
 	jobs_difference_load(s.models, j);
 	assert_int_equal(j->work->differences.count, 1);
 	free_job(j);
@@ -374,7 +374,7 @@ offered(struct fixture *f, struct job *j, size_t base, const char *held, uint64_
 	struct offer o = {.codecs = {"f32", "int8"}, .codec_count = 2};
 	struct task t = {.wait = false};
 
-	memcpy(j->facts.row.base, f->ids[base], 32);
+	memcpy(change_facts(j)->row.base, f->ids[base], 32);
 	hex_encode(t.model, f->ids[base], 32);
 	for (const char *p = held; *p; p++)
 		hex_encode(o.held_models[o.held_count++], f->ids[*p - '0'], 32);
@@ -399,8 +399,8 @@ offers(void **state)
 	uint64_t bytes;
 
 	strcpy(j->work->spec.download.codec, "int8");
-	j->facts.model_bytes = f->bytes;
-	memcpy(j->facts.model, f->ids[5], 32);
+	change_facts(j)->model_bytes = f->bytes;
+	memcpy(change_facts(j)->model, f->ids[5], 32);
 	jobs_difference_load(s.models, j);
 	assert_int_equal(j->work->differences.count, 5);
 	assert_int_equal(offered(f, j, 5, "4", &bytes), 4);
@@ -458,9 +458,9 @@ the_longest_way(void **state)
 	path_of(f, 5, "", path);
 	assert_int_equal(truncate(path, 1 << 20), 0);
 	strcpy(j->work->spec.download.codec, "int8");
-	j->facts.model_bytes = 1 << 20;
-	memcpy(j->facts.model, ids[0], 32);
-	memcpy(j->facts.row.base, ids[0], 32);
+	change_facts(j)->model_bytes = 1 << 20;
+	memcpy(change_facts(j)->model, ids[0], 32);
+	memcpy(change_facts(j)->row.base, ids[0], 32);
 	jobs_difference_load(s.models, j);
 	hex_encode(t.model, ids[0], 32);
 	hex_encode(o.held_models[0], ids[ENGINE_DIFFERENCES], 32);

@@ -143,7 +143,7 @@ ask(struct play *p, size_t device)
 		work_on(p, device);
 	if (!asks)
 		return;
-	if (round_step(&p->job->facts.round, ROUND_ASK, 0, clock_ms()) & ROUND_DO_INVITE) {
+	if (round_step(&change_facts(p->job)->round, ROUND_ASK, 0, clock_ms()) & ROUND_DO_INVITE) {
 		(void)happens(p, device, &(struct roster_event){.kind = ROSTER_GIVE});
 		work_on(p, device);
 	}
@@ -175,7 +175,7 @@ draw(struct play *p)
 static void
 tell(struct play *p, enum round_event event, uint32_t arg)
 {
-	const unsigned actions = round_step(&p->job->facts.round, event, arg, clock_ms());
+	const unsigned actions = round_step(&change_facts(p->job)->round, event, arg, clock_ms());
 
 	if (actions & ROUND_DO_REOPEN) {
 		invites_happens_all(p->job, ROSTER_REOPEN);
@@ -229,7 +229,7 @@ open_round(struct play *p)
 {
 	struct job_work *w = p->job->work;
 
-	p->job->facts.row.round++;
+	change_facts(p->job)->row.round++;
 	memmove(p->job->points + 1, p->job->points,
 	    w->spec.round.max_staleness * sizeof(*p->job->points));
 	p->job->points[0] = (struct late_point){.round = p->job->facts.row.round, .live = true};
@@ -380,9 +380,9 @@ begin_job(struct play *p, enum kind kind, uint64_t seed)
 	p->job->work->terms.round.task_timeout_s = TIMEOUT_S;
 	p->job->points = calloc(spec->max_staleness + 1, sizeof(struct late_point));
 	assert_non_null(p->job->points);
-	p->job->facts.state = JOB_RUNNING;
-	p->job->facts.row.state = OUTCOME_OPEN;
-	round_init(&p->job->facts.round, &policy, 0);
+	change_facts(p->job)->state = JOB_RUNNING;
+	change_facts(p->job)->row.state = OUTCOME_OPEN;
+	round_init(&change_facts(p->job)->round, &policy, 0);
 }
 
 static void
@@ -408,9 +408,9 @@ evaluate(struct play *p)
 
 	policy.once = true;
 	invites_happens_all(p->job, ROSTER_TURN);
-	p->job->facts.row.state = OUTCOME_EVALUATING;
-	p->job->facts.row.round++;
-	round_init(&p->job->facts.round, &policy, 0);
+	change_facts(p->job)->row.state = OUTCOME_EVALUATING;
+	change_facts(p->job)->row.round++;
+	round_init(&change_facts(p->job)->round, &policy, 0);
 	invites_happens_all(p->job, ROSTER_TURN);
 	simulate_crowd_open(&p->crowd, p->job->facts.row.round, p->job->point_count, true, now_us);
 	tell(p, ROUND_BEGIN, 0);
