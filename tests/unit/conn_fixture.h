@@ -144,6 +144,7 @@ find(enum http_verb verb, const char *path, char param[2][72], bool *path_known)
 {
 	static const struct route table[] = {
 	    {VERB_GET, "/now", ROLE_ADMIN, ROUTE_NOW, .handle = answer_now},
+	    {VERB_GET, "/aside", ROLE_ADMIN, ROUTE_ASIDE, .handle = answer_now},
 	    {VERB_GET, "/wait", ROLE_ADMIN, ROUTE_NOW, .handle = answer_wait},
 	    {VERB_GET, "/list", ROLE_ADMIN, ROUTE_NOW, .handle = answer_list},
 	    {VERB_HEAD, "/list", ROLE_ADMIN, ROUTE_NOW, .handle = answer_list},

@@ -333,6 +333,46 @@ what_is_unread_is_bounded(void **state)
 	close(l.fd);
 	buf_deinit(&l.got);
 }
+
+/* --- a worker of its own */
+
+static void
+be_busy(void *arg)
+{
+	pthread_mutex_t *held = arg;
+
+	pthread_mutex_lock(held);
+	pthread_mutex_unlock(held);
+}
+
+static void
+hear_aside(void *ctx, uint64_t now_ms)
+{
+	struct bench *b = ctx;
+
+	(void)now_ms;
+	if (strstr(heard(b), "\r\n\r\nnow"))
+		loop_stop(b->io.loop);
+}
+
+static void
+reports_do_not_wait_for_workers(void **state)
+{
+	struct bench *b = *state;
+	pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
+
+	assert_int_equal(worker_pool_new(&b->services.aside, 1), ERR_OK);
+	pthread_mutex_lock(&held);
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(worker_submit(b->services.pool, be_busy, &held), ERR_OK);
+	open_pair(b);
+	say(b, "GET /aside HTTP/1.1\r\nHost: c\r\n\r\n");
+	loop_on_tick(b->io.loop, 1, hear_aside, b);
+	loop_run(b->io.loop);
+	pthread_mutex_unlock(&held);
+	worker_pool_free(b->services.aside);
+}
+
 int
 main(void)
 {
@@ -348,6 +388,7 @@ main(void)
 	    TEST(a_list_is_printed_as_it_is_read),
 	    TEST(a_list_that_cannot_go_on_is_cut_off),
 	    TEST(what_is_unread_is_bounded),
+	    TEST(reports_do_not_wait_for_workers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
