@@ -18,7 +18,7 @@ import time
 
 PAIRS = 7
 OF_ONE = 8
-FLOOR_MS = 400  # as client/cli/changed.h has it
+FLOOR_MS = 400  # between two questions of one reader
 CHANGES, EVERY_MS = 80, 250
 
 

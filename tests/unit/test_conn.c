@@ -1,4 +1,6 @@
 /* stages: gcc openssl address thread */
+#include <pthread.h>
+
 #include "conn_fixture.h"
 
 /* --- heads */
