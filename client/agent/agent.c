@@ -445,11 +445,13 @@ set_check(struct agent *a, struct why *why)
 static int
 open_device(struct agent *a, char *why, size_t why_size)
 {
-	int rc = rivulet_open(&a->r, &a->options->rivulet, why, why_size);
 	struct why inner = {""};
+	int rc = device_open(&a->r, &a->options->rivulet, a->options->log, &inner);
 
-	if (rc != RIVULET_OK)
+	if (rc != RIVULET_OK) {
+		snprintf(why, why_size, "%s", inner.text);
 		return rc;
+	}
 	enum err e = apart_check_home(a->pool->apart, device_home(a->r), &inner);
 	if (e || set_check(a, &inner)) {
 		snprintf(why, why_size, "%s", inner.text);

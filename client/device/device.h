@@ -2,6 +2,7 @@
 #define DEVICE_H
 #include "abort_reason.h"
 #include "eligibility.h"
+#include "events.h"
 #include "finish.h"
 #include "session.h"
 #include "settings.h"
@@ -11,7 +12,12 @@
  * work in place and hands it in with finish_submit. Returned pointers belong to the device and live until rivulet_close.
  */
 struct rivulet;
+struct rivulet_options;
 
+/* Opens a device as rivulet_open does, for the agent: `log` hears what happens in place of options->event, and gets the settings' format as soon
+ * as they are read. */
+int device_open(struct rivulet **out, const struct rivulet_options *options, struct events_log *log,
+    struct why *why);
 /* The offer. The agent fills in data, trainers and what trainers can do, and may change these between tasks; the device fills in the
  * rest. */
 struct offer *device_offer(struct rivulet *r);

@@ -420,6 +420,25 @@ header_of(struct transport *t, const char *name)
 										     : NULL;
 }
 
+/* From a peer that may say anything: what is no name of a request is none. */
+static void
+take_id(struct transport *t, const char *name, unsigned origin, char out[REQUEST_ID_MAX])
+{
+	struct curl_header *h = NULL;
+
+	if (curl_easy_header(t->curl, name, 0, origin, -1, &h) == CURLHE_OK &&
+	    request_id_valid(h->value))
+		strcpy(out, h->value);
+}
+
+static void
+take_ids(struct transport *t, struct transport_answer *out)
+{
+	take_id(t, "Rivulet-Request", CURLH_1XX, out->request);
+	take_id(t, "Rivulet-Request", CURLH_HEADER, out->request);
+	take_id(t, "Rivulet-Began", CURLH_HEADER, out->began);
+}
+
 static void
 take_upload(struct transport *t, struct transport_answer *out)
 {
@@ -445,6 +464,7 @@ take_facts(struct transport *t, struct transport_answer *out)
 		out->date_at = t->body_at > 0 ? t->body_at : elapsed();
 	}
 	take_upload(t, out);
+	take_ids(t, out);
 	if (!t->insecure || curl_easy_getinfo(t->curl, CURLINFO_CERTINFO, &chain) != CURLE_OK ||
 	    !chain || chain->num_of_certs < 1)
 		return;

@@ -6,6 +6,7 @@
 
 #include "buf.h"
 #include "err.h"
+#include "request_id.h"
 
 /*
  * HTTP exchanges, one at a time, over connections that are kept. The only place that knows libcurl.
@@ -69,6 +70,9 @@ struct transport_answer {
 	bool has_offset; /* an Upload-Offset came */
 	uint64_t offset;
 	bool in_memory; /* "Rivulet-Spool: memory" came */
+	/* What the coordinator calls the request: of the answer, or where none came of a 100 Continue before; "" if it said nothing, or nothing
+	 * that request_id_valid takes. And the request with which it says that the upload asked for began (Rivulet-Began). */
+	char request[REQUEST_ID_MAX], began[REQUEST_ID_MAX];
 	int64_t date; /* the peer's clock, Unix seconds; 0: not said */
 	double date_at; /* the second of clock_elapsed_ms at which `date` came */
 	enum transport_distrust distrust;

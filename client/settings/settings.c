@@ -149,6 +149,7 @@ static const struct ini_key coordinator_keys[] = {
 };
 static const struct ini_key device_keys[] = {
     {"threads", ini_number, MEMBER(settings, threads), 0, 1024, .words = autos},
+    {"log_format", ini_choice, MEMBER(settings, log_format), .fallback = "text", .words = line_formats},
     {"send_log", ini_choice, MEMBER(settings, send_log), .words = logs},
     {.name = NULL},
 };

@@ -10,6 +10,7 @@
 #include "delta_resume.h"
 #include "fault.h"
 #include "health.h"
+#include "hex.h"
 #include "log.h"
 #include "manifest.h"
 #include "messages.h"
@@ -276,7 +277,10 @@ prepare_body(struct exchange *x, struct delta *d, struct why *why)
 	if (e)
 		return err_set(why, e, "no memory");
 	d->body.vectors.params.entries = d->claim.entries;
-	return spool_begin(x->services->spool, d->raw, &d->part, why);
+	e = spool_begin(x->services->spool, d->raw, &d->part, why);
+	if (!e)
+		spool_began(x->services->spool, &d->part, x->id);
+	return e;
 }
 
 static void
@@ -285,6 +289,20 @@ wrong_offset(struct exchange *x, struct delta *d, uint64_t offset, const char *d
 	d->stays = true;
 	exchange_problem(x, PROBLEM_WRONG_OFFSET, "%s", detail);
 	exchange_header(x, "Upload-Offset", "%llu", (unsigned long long)offset);
+}
+
+/* Both sides name the request that goes on and the one that the upload began with. What the device says of that counts after a restart alone. */
+static void
+note_resumed(struct exchange *x, struct delta *d)
+{
+	char device[17];
+
+	if (!*d->part.began && request_id_valid(x->request.began))
+		spool_began(x->services->spool, &d->part, x->request.began);
+	hex_encode(device, x->who.device, 8);
+	log_limited(LOG_LEVEL_INFO, "delta.resumed", LOG_S("task", x->param[0]),
+	    LOG_S("device", device), LOG_U("offset", x->request.offset), LOG_S("request", x->id),
+	    LOG_S("began", d->part.began));
 }
 
 /* Resumes the part that is there; a response is set unless the rest of the body may come. */
@@ -302,6 +320,8 @@ prepare_rest(struct exchange *x, struct delta *d, struct why *why)
 		wrong_offset(x, d, 0, "what is here belongs to another manifest");
 	else if (d->body.now.at != x->request.offset)
 		wrong_offset(x, d, d->body.now.at, "the body goes on at Upload-Offset");
+	else
+		note_resumed(x, d);
 	/* What is there was counted without a limit; the rest has at least an entry, and meets it. */
 	d->body.vectors.params.entries = d->claim.entries;
 	return ERR_OK;

@@ -77,6 +77,8 @@ api_delta_head(struct exchange *x)
 	enum err e = delta_resume(spool, task, x->who.device, &part, &m, &body, &why);
 	if (!e) {
 		answer(x, body.now.at, false);
+		if (*part.began)
+			exchange_header(x, "Rivulet-Began", "%s", part.began);
 		spool_leave(spool, &part);
 	} else if (e != ERR_NOTFOUND) {
 		exchange_problem(

@@ -6,6 +6,7 @@
 #include "buf.h"
 #include "http.h"
 #include "loop.h"
+#include "request_id.h"
 #include "role.h"
 
 struct json;
@@ -55,6 +56,9 @@ struct exchange {
 	void *conn;
 	const struct services *services;
 	const struct route *route;
+	const struct route
+	    *asked; /* whose verb and path these are, also of a request that is refused */
+	char id[REQUEST_ID_MAX]; /* Rivulet-Request of the answer; "": none yet */
 	struct http_request request;
 	char param[2][72]; /* path parameters in order */
 	struct identity who;
