@@ -18,7 +18,7 @@ const char *const line_formats[] = {[LINE_TEXT] = "text", [LINE_JSON] = "json", 
 
 static const struct {
 	const char *name;
-	int priority; /* syslog(3) */
+	int priority; /* as syslog has them */
 } levels[] = {
     [LINE_ERROR] = {"error", 3},
     [LINE_WARN] = {"warn", 4},

@@ -247,26 +247,6 @@ abort_cause(const struct agent *a)
 	return abort_reason_cause(out->abort ? out->abort : ABORT_TRAINER_FAILED);
 }
 
-static void
-tell_done(struct agent *a, const struct task *task, double seconds)
-{
-	const struct finish *f = &a->out.finish;
-
-	if (task->kind == TASK_EVALUATE)
-		events_emit(device_events(a->r), EVENTS_INFO, "evaluated",
-		    EVENTS_PAIRS(EVENTS_S("job", task->job), EVENTS_U("round", task->round),
-			EVENTS_U("examples", f->examples),
-			EVENTS_D("loss", a->out.report.eval_loss),
-			EVENTS_D("accuracy", a->out.report.eval_accuracy),
-			EVENTS_D("seconds", seconds)));
-	else
-		events_emit(device_events(a->r), EVENTS_INFO, "trained",
-		    EVENTS_PAIRS(EVENTS_S("job", task->job), EVENTS_U("round", task->round),
-			EVENTS_U("examples", f->examples), EVENTS_U("steps", f->steps),
-			EVENTS_D("loss", messages_report_loss(&a->out.report.trained, f->loss)),
-			EVENTS_D("accuracy", f->accuracy), EVENTS_D("seconds", seconds)));
-}
-
 /* Gives the task back with the sentence and as much of the end of the trainer's output as fits. */
 static int
 give_back(struct agent *a, const struct why *why)
@@ -294,7 +274,7 @@ train_and_submit(struct agent *a)
 		int rc = give_back(a, &why);
 		return rc == RIVULET_STOPPED ? rc : RIVULET_INVALID;
 	}
-	tell_done(a, task, backoff_now() - began);
+	trainer_out_done(&a->out, device_events(r), task, backoff_now() - began);
 	FAULT("client.trained");
 	a->out.finish.report = a->out.has_report ? &a->out.report : NULL;
 	int rc = finish_submit(r, &a->out.finish);

@@ -10,7 +10,6 @@
 #include "delta_resume.h"
 #include "fault.h"
 #include "health.h"
-#include "hex.h"
 #include "log.h"
 #include "manifest.h"
 #include "messages.h"
@@ -277,10 +276,7 @@ prepare_body(struct exchange *x, struct delta *d, struct why *why)
 	if (e)
 		return err_set(why, e, "no memory");
 	d->body.vectors.params.entries = d->claim.entries;
-	e = spool_begin(x->services->spool, d->raw, &d->part, why);
-	if (!e)
-		spool_began(x->services->spool, &d->part, x->id);
-	return e;
+	return spool_begin(x->services->spool, d->raw, &d->part, why);
 }
 
 static void
@@ -289,20 +285,6 @@ wrong_offset(struct exchange *x, struct delta *d, uint64_t offset, const char *d
 	d->stays = true;
 	exchange_problem(x, PROBLEM_WRONG_OFFSET, "%s", detail);
 	exchange_header(x, "Upload-Offset", "%llu", (unsigned long long)offset);
-}
-
-/* Both sides name the request that goes on and the one that the upload began with. What the device says of that counts after a restart alone. */
-static void
-note_resumed(struct exchange *x, struct delta *d)
-{
-	char device[17];
-
-	if (!*d->part.began && request_id_valid(x->request.began))
-		spool_began(x->services->spool, &d->part, x->request.began);
-	hex_encode(device, x->who.device, 8);
-	log_limited(LOG_LEVEL_INFO, "delta.resumed", LOG_S("task", x->param[0]),
-	    LOG_S("device", device), LOG_U("offset", x->request.offset), LOG_S("request", x->id),
-	    LOG_S("began", d->part.began));
 }
 
 /* Resumes the part that is there; a response is set unless the rest of the body may come. */
@@ -320,8 +302,6 @@ prepare_rest(struct exchange *x, struct delta *d, struct why *why)
 		wrong_offset(x, d, 0, "what is here belongs to another manifest");
 	else if (d->body.now.at != x->request.offset)
 		wrong_offset(x, d, d->body.now.at, "the body goes on at Upload-Offset");
-	else
-		note_resumed(x, d);
 	/* What is there was counted without a limit; the rest has at least an entry, and meets it. */
 	d->body.vectors.params.entries = d->claim.entries;
 	return ERR_OK;
@@ -393,6 +373,8 @@ delta_begin(struct exchange *x)
 		own_fault(x, e, &why);
 	else
 		x->wanted = x->response.status == 0;
+	if (x->wanted)
+		api_delta_began(x, &d->part);
 }
 
 static void
@@ -433,8 +415,7 @@ delta_data(struct exchange *x, const void *data, size_t len)
 static enum err
 report_data(struct exchange *x, const void *data, size_t len)
 {
-	(void)data;
-	(void)len;
+	(void)data, (void)len;
 	return refuse(x, PROBLEM_WRONG_LENGTH, "an evaluation's report has no body");
 }
 

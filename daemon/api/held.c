@@ -91,6 +91,23 @@ api_delta_head(struct exchange *x)
 	delta_body_deinit(&body);
 }
 
+void
+api_delta_began(struct exchange *x, struct spool_part *part)
+{
+	char device[17];
+
+	if (x->request.method != VERB_PATCH) {
+		spool_began(x->services->spool, part, x->id);
+		return;
+	}
+	if (!*part->began && request_id_valid(x->request.began))
+		spool_began(x->services->spool, part, x->request.began);
+	hex_encode(device, x->who.device, 8);
+	log_limited(LOG_LEVEL_INFO, "delta.resumed", LOG_S("task", x->param[0]),
+	    LOG_S("device", device), LOG_U("offset", x->request.offset), LOG_S("request", x->id),
+	    LOG_S("began", part->began));
+}
+
 /* --- kept ones */
 
 /* Reads the delta, decrypted, in pieces, so that memory stays bounded, and checked, for the disk may have changed it. */

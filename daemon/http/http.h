@@ -33,7 +33,8 @@ struct http_request {
 	char authorization[256];
 	char range[64];
 	char if_none_match[160];
-	char began[REQUEST_ID_MAX]; /* Rivulet-Began, from outside: request_id_valid says whether it is one */
+	/* Rivulet-Began, from outside: request_id_valid says whether it is one. */
+	char began[REQUEST_ID_MAX];
 	bool has_offset;
 	uint64_t offset; /* Upload-Offset */
 	char *manifest; /* Rivulet-Manifest and Rivulet-Report; NULL if absent */

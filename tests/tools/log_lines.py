@@ -11,7 +11,7 @@ import re
 import sys
 
 MOST = {"rivuletd": 1024, "rivulet": 4608 + 256}
-SECRET = re.compile(r"rvt1-|-----BEGIN|PRIVATE KEY|[Bb]earer |[Aa]uthorization|:[0-9A-Za-z+/]{100,}=*:")
+SECRET = re.compile(r"rvt1-|-----BEGIN|PRIVATE KEY|[Bb]earer \S{20}|[Aa]uthorization: \S+ \S{20}|:[0-9A-Za-z+/]{100,}=*:")
 EARLY = re.compile(r"(rivuletd|rivulet): |usage: |\s")
 TIME = re.compile(r"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-6]\d\.\d{3}Z")
 
