@@ -27,7 +27,8 @@ OPENBLAS_NUM_THREADS=1
 export OPENBLAS_NUM_THREADS
 if [ "${TEST_LOG_FORMAT:-}" = json ]; then
 	FLEET_LINES=$(mktemp -d "${TMPDIR:-/tmp}/rivulet.lines.XXXXXX") || exit 1
-	mkdir "$FLEET_LINES/programs" "$FLEET_LINES/logs" && chmod 711 "$FLEET_LINES" && chmod 1777 "$FLEET_LINES/logs"
+	trap 'rm -rf "$FLEET_LINES"' EXIT
+	mkdir "$FLEET_LINES/programs" "$FLEET_LINES/logs" && chmod 755 "$FLEET_LINES" "$FLEET_LINES/programs" && chmod 1777 "$FLEET_LINES/logs"
 	for fleet_program in "$RIVULETD" "$RIVULET"; do
 		# Whoever a test runs it as.
 		install -m 755 "$fleet_program" "$FLEET_LINES/programs/${fleet_program##*/}"
@@ -35,8 +36,6 @@ if [ "${TEST_LOG_FORMAT:-}" = json ]; then
 		install -m 755 "$BUILD/tests/tools/json_log" "$FLEET_LINES/${fleet_program##*/}"
 	done
 	RIVULETD=$FLEET_LINES/rivuletd RIVULET=$FLEET_LINES/rivulet
-	JSON_LOG_PROGRAMS=$FLEET_LINES/programs JSON_LOG_DIR=$FLEET_LINES/logs
-	export JSON_LOG_PROGRAMS JSON_LOG_DIR
 	FLEET_CHECK=$PWD/tests/tools/log_lines.py
 fi
 FLEET_PIDS=

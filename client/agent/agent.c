@@ -13,6 +13,7 @@
 #include "events.h"
 #include "examples.h"
 #include "fault.h"
+#include "figures_file.h"
 #include "gate.h"
 #include "owner_check.h"
 #include "program.h"
@@ -40,7 +41,7 @@ struct agent {
 	unsigned threads; /* that it is to be done with; 0: as the settings say */
 	char resting[160]; /* why, as it was told last; "": it works */
 	enum wait_reason stopped; /* why its training was ended by the owner's rules */
-	uint64_t done; /* deltas that were taken */
+	struct figures_file figures;
 };
 
 /* *out: the job's document, fetched once. */
@@ -174,6 +175,7 @@ stop_training(void *agent)
 	struct why why;
 
 	companions_tend(&a->companions);
+	figures_file_tick(&a->figures, a->r);
 	if (!a->stopped && (a->stopped = device_stops(a->r, &why)))
 		events_emit(device_events(a->r), EVENTS_INFO, "training.stopped",
 		    EVENTS_PAIRS(EVENTS_S("reason", wait_reason_name(a->stopped)),
@@ -297,6 +299,7 @@ work_on(struct agent *a)
 static void
 tell_status(struct agent *a, const char *what)
 {
+	figures_file_tick(&a->figures, a->r);
 	if (a->options->status)
 		a->options->status(a->options->rivulet.context, what);
 }
@@ -329,6 +332,7 @@ interrupt(void *agent)
 	struct agent *a = agent;
 
 	companions_tend(&a->companions);
+	figures_file_tick(&a->figures, a->r);
 	tell_rest(a);
 	return reload_wanted(a);
 }
@@ -383,7 +387,7 @@ loop(struct agent *a)
 			return RIVULET_OK;
 		if (a->options->once)
 			return rc;
-		if (rc == RIVULET_OK && ++a->done == a->options->rounds)
+		if (rc == RIVULET_OK && ++a->figures.rounds == a->options->rounds)
 			return RIVULET_OK;
 		/* A delta refused once is likely to be refused again: that waits like any failure. */
 		if (rc == RIVULET_OK)

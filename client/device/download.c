@@ -98,6 +98,7 @@ from_mirror(struct download *d, struct why *why)
 	    .least_rate = MIRROR_RATE};
 	d->began_at = d->sink.at;
 	enum err e = transport_do(d->r->mirror, &request, &answer, why);
+	session_count(d->r->session, &answer);
 	bool model = answer.status == 200 || answer.status == 206;
 	bool whole = model && (!e || e == ERR_LIMIT);
 	if (!e && !model)

@@ -209,6 +209,27 @@ session_url(const struct session *s)
 	return s->urls[s->current];
 }
 
+void
+session_figures(const struct session *s, double *contact, uint64_t *sent, uint64_t *received)
+{
+	*contact = s->contact;
+	*sent = s->sent;
+	*received = s->received;
+}
+
+void
+session_count(struct session *s, const struct transport_answer *answer)
+{
+	s->sent += answer->sent_bytes;
+	s->received += answer->received_bytes;
+}
+
+int64_t
+session_ends(const struct session *s)
+{
+	return s->held.cert.not_after;
+}
+
 const char *
 session_request(const struct session *s)
 {
@@ -320,8 +341,11 @@ session_once(struct session *s, const char *path, const struct transport_request
 	s->request[0] = '\0';
 	enum err e = transport_do(s->transport, &there, out, why);
 	strcpy(s->request, out->request);
-	if (!e)
+	session_count(s, out);
+	if (!e) {
+		s->contact = clock_wall();
 		note_clock(s, out);
+	}
 	return e == ERR_TIMEOUT ? ERR_CLOSED : e;
 }
 

@@ -41,6 +41,11 @@ struct backoff *session_backoff(struct session *s);
 const char *session_url(const struct session *s); /* the address in use */
 /* What the coordinator calls the last request (transport_answer.request), for the log; "": not known. */
 const char *session_request(const struct session *s);
+/* The wall clock of the last answer (0: none yet), and bytes so far, of exchanges that session_count was told of, too. */
+void session_figures(const struct session *s, double *contact, uint64_t *sent, uint64_t *received);
+/* Counts the bytes of an exchange with a mirror among the session's. */
+void session_count(struct session *s, const struct transport_answer *answer);
+int64_t session_ends(const struct session *s); /* when the certificate does, Unix seconds */
 /* The pair of an event that has it; the last one, as without it the list ends there. */
 #define SESSION_REQUEST(s) LINE_S(*session_request(s) ? "request" : NULL, session_request(s))
 

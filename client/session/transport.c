@@ -448,6 +448,17 @@ take_upload(struct transport *t, struct transport_answer *out)
 	out->in_memory = spool && strcmp(spool, "memory") == 0;
 }
 
+static uint64_t
+figure_of(struct transport *t, CURLINFO body, CURLINFO head)
+{
+	curl_off_t bytes = 0;
+	long heads = 0;
+
+	curl_easy_getinfo(t->curl, body, &bytes);
+	curl_easy_getinfo(t->curl, head, &heads);
+	return (uint64_t)(bytes > 0 ? bytes : 0) + (uint64_t)(heads > 0 ? heads : 0);
+}
+
 static void
 take_facts(struct transport *t, struct transport_answer *out)
 {
@@ -465,6 +476,8 @@ take_facts(struct transport *t, struct transport_answer *out)
 	}
 	take_upload(t, out);
 	take_ids(t, out);
+	out->sent_bytes = figure_of(t, CURLINFO_SIZE_UPLOAD_T, CURLINFO_REQUEST_SIZE);
+	out->received_bytes = figure_of(t, CURLINFO_SIZE_DOWNLOAD_T, CURLINFO_HEADER_SIZE);
 	if (!t->insecure || curl_easy_getinfo(t->curl, CURLINFO_CERTINFO, &chain) != CURLE_OK ||
 	    !chain || chain->num_of_certs < 1)
 		return;

@@ -67,6 +67,7 @@ enum transport_distrust {
 struct transport_answer {
 	long status;
 	double retry_after_s; /* -1: none given */
+	uint64_t sent_bytes, received_bytes; /* heads and bodies, without TLS */
 	bool has_offset; /* an Upload-Offset came */
 	uint64_t offset;
 	bool in_memory; /* "Rivulet-Spool: memory" came */

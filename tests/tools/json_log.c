@@ -1,13 +1,15 @@
 /*
- * Runs rivuletd or the agent with log_format = json under a test that reads the log as text: json_log under the name of a program, "rivuletd" or
- * "rivulet", has that program's configuration say so (a file in FILE.d), becomes the program of that name in $JSON_LOG_PROGRAMS, and
- * leaves a process behind that makes text of its lines again, on the standard error that it was given. The lines as they came are
- * appended to $JSON_LOG_DIR/NAME.PID.log, for log_lines.py. Commands that write no log are run as they are.
+ * Runs rivuletd or the agent with log_format = json under a test that reads the log as text. A copy of json_log, DIR/rivuletd or DIR/rivulet, has that
+ * program's configuration say so (a file in FILE.d), and runs the program of that name in DIR/programs. Its lines are made text again, on the
+ * standard error that json_log was given, and appended as they came to DIR/logs/NAME.PID.log, for log_lines.py. Of a shell's
+ * background (where SIGINT is ignored) json_log becomes the program, which keeps the process's number, and another process makes the
+ * text; else it waits for both, so that all of the text is there when the shell goes on. Commands that write no log are run as they are.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,6 +138,20 @@ print_text(char *out, size_t room, const struct line *l, bool daemon)
 	return n + 1;
 }
 
+/* The end of a program that failed is for a person. */
+static bool
+put_failure(FILE *to, const char *event, const struct json *object, bool daemon)
+{
+	const char *why = json_string(json_get(object, daemon ? "why" : "reason"));
+
+	if (!event || !why || strcmp(event, daemon ? "start.failed" : "run.failed") != 0)
+		return false;
+	char *text = bytes_of(why);
+	fprintf(to, "%s: %s\n", daemon ? "rivuletd" : "rivulet", text ? text : "");
+	free(text);
+	return true;
+}
+
 static void
 put_text(FILE *to, const struct json *object, bool daemon)
 {
@@ -146,6 +162,8 @@ put_text(FILE *to, const struct json *object, bool daemon)
 	char text[BYTES_MAX];
 	size_t count = 0;
 
+	if (put_failure(to, event, object, daemon))
+		return;
 	for (const struct json *v = json_first(object); v && count < PAIRS_MAX; v = json_next(v))
 		if (strcmp(json_key(v), "time") != 0 && strcmp(json_key(v), "level") != 0 &&
 		    strcmp(json_key(v), "event") != 0 && strcmp(json_key(v), "cut") != 0)
@@ -162,7 +180,7 @@ put_text(FILE *to, const struct json *object, bool daemon)
 }
 
 /* Until the program has ended, and all that has its standard error. */
-static int
+static void
 translate(int from, const char *raw, bool daemon)
 {
 	FILE *in = fdopen(from, "r"), *keep = fopen(raw, "a");
@@ -185,54 +203,94 @@ translate(int from, const char *raw, bool daemon)
 	free(line);
 	fclose(keep);
 	fclose(in);
-	return 0;
 }
 
-/* No child of the program, which might wait for its own. */
-static int
-leave_translator(const char *name, bool daemon)
+/* In the background: the process that makes the text is no child of the program, which might wait for its own. Returns in the program. */
+static void
+become(const int fd[2], const char *raw, bool daemon)
 {
-	char raw[PATH_MAX];
-	int fd[2];
-
-	snprintf(raw, sizeof(raw), "%s/%s.%d.log", getenv("JSON_LOG_DIR"), name, (int)getpid());
-	if (pipe(fd) != 0)
-		fail("pipe");
 	pid_t pid = fork();
+
 	if (pid < 0)
 		fail("fork");
 	if (pid > 0) {
 		close(fd[0]);
 		(void)!waitpid(pid, NULL, 0);
-		return fd[1];
+		return;
 	}
 	if (fork() != 0)
 		_exit(0);
 	/* Neither a terminal's signals nor a shell that waits for standard output shall meet it. */
 	setsid();
-	close(fd[1]);
 	int null = open("/dev/null", O_RDWR);
 	dup2(null, STDIN_FILENO);
 	dup2(null, STDOUT_FILENO);
-	_exit(translate(fd[0], raw, daemon));
+	close(fd[1]);
+	translate(fd[0], raw, daemon);
+	_exit(0);
+}
+
+static pid_t child;
+
+static void
+pass_on(int sig)
+{
+	kill(child, sig);
+}
+
+/* In the foreground: returns in the program alone. */
+static void
+stay(const int fd[2], const char *raw, bool daemon)
+{
+	struct sigaction pass = {.sa_handler = pass_on, .sa_flags = SA_RESTART};
+	int status = 0;
+
+	child = fork();
+	if (child < 0)
+		fail("fork");
+	if (child == 0) {
+		close(fd[0]);
+		return;
+	}
+	close(fd[1]);
+	sigaction(SIGTERM, &pass, NULL);
+	sigaction(SIGINT, &pass, NULL);
+	sigaction(SIGHUP, &pass, NULL);
+	translate(fd[0], raw, daemon);
+	(void)!waitpid(child, &status, 0);
+	_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
+
+static bool
+in_background(void)
+{
+	struct sigaction now;
+
+	return sigaction(SIGINT, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
 int
 main(int argc, char **argv)
 {
-	const char *slash = strrchr(argv[0], '/'), *name = slash ? slash + 1 : argv[0];
-	const bool daemon = strcmp(name, "rivuletd") == 0;
-	char program[PATH_MAX], config[PATH_MAX];
+	char self[PATH_MAX] = "", program[2 * PATH_MAX], config[PATH_MAX], raw[2 * PATH_MAX];
+	int fd[2];
 
 	(void)argc;
-	if (!getenv("JSON_LOG_PROGRAMS") || !getenv("JSON_LOG_DIR"))
-		fail("JSON_LOG_PROGRAMS and JSON_LOG_DIR name directories");
-	snprintf(program, sizeof(program), "%s/%s", getenv("JSON_LOG_PROGRAMS"), name);
+	/* Not by argv, nor by the environment: a program that was started by another may have neither. */
+	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
+		fail("/proc/self/exe");
+	char *name = strrchr(self, '/');
+	*name++ = '\0';
+	const bool daemon = strcmp(name, "rivuletd") == 0;
+	snprintf(program, sizeof(program), "%s/programs/%s", self, name);
 	if (find_config(config, argv, daemon)) {
 		put_setting(config, daemon);
-		int fd = leave_translator(name, daemon);
-		dup2(fd, STDERR_FILENO);
-		close(fd);
+		snprintf(raw, sizeof(raw), "%s/logs/%s.%d.log", self, name, (int)getpid());
+		if (pipe(fd) != 0)
+			fail("pipe");
+		(in_background() ? become : stay)(fd, raw, daemon);
+		dup2(fd[1], STDERR_FILENO);
+		close(fd[1]);
 	}
 	execv(program, argv);
 	fail(program);
