@@ -26,7 +26,7 @@ USES_daemon     := base crypto wire data/files model aggregator round
 USES_examples   := client/device
 USES_tests      := $(HOUSES)
 
-ROOMS_base      := core os sandbox
+ROOMS_base      := core log os sandbox
 USES_base/os    := core
 USES_base/sandbox := os core
 

@@ -201,7 +201,7 @@ put_file(struct cmd_admin *a, int fd, char id[65], struct json **said, struct wh
 		.body_bytes = (uint64_t)st.st_size}};
 	e = session_do(a->session, &call, &answer, why);
 	if (!e)
-		e = session_problem(&answer, NULL, why);
+		e = session_refusal(&answer, NULL, why);
 	if (!e && json_parse(said, answer.body.data, answer.body.len, NULL))
 		*said = NULL;
 	transport_answer_deinit(&answer);

@@ -9,6 +9,9 @@
 #   fleet_admin ARGUMENTS...        rivulet with the admin socket
 #   fleet_fail TEXT                 say why and exit 1
 #
+# TEST_LOG_FORMAT=json: rivuletd and the agent write their logs so, and tests read them as text (tests/tools/json_log.c). At the end of the shell
+# tests/tools/log_lines.py looks at every line, and the shell ends with 1 if one is wrong.
+#
 # FLEET_START_S: how many seconds rivuletd may take to start, on a machine that has other things to do; default 120.
 # shellcheck shell=sh
 
@@ -22,6 +25,19 @@ RIVULETD=${RIVULETD:-$BUILD/rivuletd}
 RIVULET=${RIVULET:-$BUILD/rivulet}
 OPENBLAS_NUM_THREADS=1
 export OPENBLAS_NUM_THREADS
+if [ "${TEST_LOG_FORMAT:-}" = json ]; then
+	FLEET_LINES=$(mktemp -d "${TMPDIR:-/tmp}/rivulet.lines.XXXXXX") || exit 1
+	trap 'rm -rf "$FLEET_LINES"' EXIT
+	mkdir "$FLEET_LINES/programs" "$FLEET_LINES/logs" && chmod 755 "$FLEET_LINES" "$FLEET_LINES/programs" && chmod 1777 "$FLEET_LINES/logs"
+	for fleet_program in "$RIVULETD" "$RIVULET"; do
+		# Whoever a test runs it as.
+		install -m 755 "$fleet_program" "$FLEET_LINES/programs/${fleet_program##*/}"
+		# A test may ask for the program's real path, and its last word says which it is.
+		install -m 755 "$BUILD/tests/tools/json_log" "$FLEET_LINES/${fleet_program##*/}"
+	done
+	RIVULETD=$FLEET_LINES/rivuletd RIVULET=$FLEET_LINES/rivulet
+	FLEET_CHECK=$PWD/tests/tools/log_lines.py
+fi
 FLEET_PIDS=
 FLEET=
 DAEMON_PID=
@@ -41,12 +57,29 @@ fleet_cleanup() {
 		kill -KILL "$fleet_pid" 2>/dev/null
 		wait "$fleet_pid" 2>/dev/null
 	done
+	[ -z "${FLEET_LINES:-}" ] || fleet_lines || [ $fleet_status -ne 0 ] || fleet_status=1
 	if [ -n "$FLEET" ] && [ -n "${FLEET_KEEP:-}" ]; then
 		echo "kept: $FLEET" >&2
 	elif [ -n "$FLEET" ]; then
 		rm -rf "$FLEET"
 	fi
 	exit $fleet_status
+}
+
+# Looks at all lines that the programs wrote, and for what this fleet keeps secret.
+fleet_lines() {
+	set --
+	for fleet_secret in "$FLEET/token" "$FLEET"/*/key.pem "$FLEET"/state/keys/*key*; do
+		[ ! -f "$fleet_secret" ] || set -- "$@" --secrets "$fleet_secret"
+	done
+	for fleet_log in "$FLEET_LINES"/logs/*.log; do
+		[ ! -f "$fleet_log" ] || set -- "$@" "$fleet_log"
+	done
+	python3 -S -E "$FLEET_CHECK" "$@" >"$FLEET_LINES/said" 2>&1
+	fleet_checked=$?
+	[ $fleet_checked -eq 0 ] || head -n 20 "$FLEET_LINES/said" >&2
+	[ -n "${FLEET_KEEP:-}" ] || rm -rf "$FLEET_LINES"
+	return $fleet_checked
 }
 
 fleet_fail() {

@@ -13,6 +13,7 @@
 #include "events.h"
 #include "examples.h"
 #include "fault.h"
+#include "figures_file.h"
 #include "gate.h"
 #include "owner_check.h"
 #include "program.h"
@@ -40,7 +41,7 @@ struct agent {
 	unsigned threads; /* that it is to be done with; 0: as the settings say */
 	char resting[160]; /* why, as it was told last; "": it works */
 	enum wait_reason stopped; /* why its training was ended by the owner's rules */
-	uint64_t done; /* deltas that were taken */
+	struct figures_file figures;
 };
 
 /* *out: the job's document, fetched once. */
@@ -174,6 +175,7 @@ stop_training(void *agent)
 	struct why why;
 
 	companions_tend(&a->companions);
+	figures_file_tick(&a->figures, a->r);
 	if (!a->stopped && (a->stopped = device_stops(a->r, &why)))
 		events_emit(device_events(a->r), EVENTS_INFO, "training.stopped",
 		    EVENTS_PAIRS(EVENTS_S("reason", wait_reason_name(a->stopped)),
@@ -247,26 +249,6 @@ abort_cause(const struct agent *a)
 	return abort_reason_cause(out->abort ? out->abort : ABORT_TRAINER_FAILED);
 }
 
-static void
-tell_done(struct agent *a, const struct task *task, double seconds)
-{
-	const struct finish *f = &a->out.finish;
-
-	if (task->kind == TASK_EVALUATE)
-		events_emit(device_events(a->r), EVENTS_INFO, "evaluated",
-		    EVENTS_PAIRS(EVENTS_S("job", task->job), EVENTS_U("round", task->round),
-			EVENTS_U("examples", f->examples),
-			EVENTS_D("loss", a->out.report.eval_loss),
-			EVENTS_D("accuracy", a->out.report.eval_accuracy),
-			EVENTS_D("seconds", seconds)));
-	else
-		events_emit(device_events(a->r), EVENTS_INFO, "trained",
-		    EVENTS_PAIRS(EVENTS_S("job", task->job), EVENTS_U("round", task->round),
-			EVENTS_U("examples", f->examples), EVENTS_U("steps", f->steps),
-			EVENTS_D("loss", messages_report_loss(&a->out.report.trained, f->loss)),
-			EVENTS_D("accuracy", f->accuracy), EVENTS_D("seconds", seconds)));
-}
-
 /* Gives the task back with the sentence and as much of the end of the trainer's output as fits. */
 static int
 give_back(struct agent *a, const struct why *why)
@@ -294,7 +276,7 @@ train_and_submit(struct agent *a)
 		int rc = give_back(a, &why);
 		return rc == RIVULET_STOPPED ? rc : RIVULET_INVALID;
 	}
-	tell_done(a, task, backoff_now() - began);
+	trainer_out_done(&a->out, device_events(r), task, backoff_now() - began);
 	FAULT("client.trained");
 	a->out.finish.report = a->out.has_report ? &a->out.report : NULL;
 	int rc = finish_submit(r, &a->out.finish);
@@ -317,6 +299,7 @@ work_on(struct agent *a)
 static void
 tell_status(struct agent *a, const char *what)
 {
+	figures_file_tick(&a->figures, a->r);
 	if (a->options->status)
 		a->options->status(a->options->rivulet.context, what);
 }
@@ -349,6 +332,7 @@ interrupt(void *agent)
 	struct agent *a = agent;
 
 	companions_tend(&a->companions);
+	figures_file_tick(&a->figures, a->r);
 	tell_rest(a);
 	return reload_wanted(a);
 }
@@ -403,7 +387,7 @@ loop(struct agent *a)
 			return RIVULET_OK;
 		if (a->options->once)
 			return rc;
-		if (rc == RIVULET_OK && ++a->done == a->options->rounds)
+		if (rc == RIVULET_OK && ++a->figures.rounds == a->options->rounds)
 			return RIVULET_OK;
 		/* A delta refused once is likely to be refused again: that waits like any failure. */
 		if (rc == RIVULET_OK)
@@ -445,11 +429,13 @@ set_check(struct agent *a, struct why *why)
 static int
 open_device(struct agent *a, char *why, size_t why_size)
 {
-	int rc = rivulet_open(&a->r, &a->options->rivulet, why, why_size);
 	struct why inner = {""};
+	int rc = device_open(&a->r, &a->options->rivulet, a->options->log, &inner);
 
-	if (rc != RIVULET_OK)
+	if (rc != RIVULET_OK) {
+		snprintf(why, why_size, "%s", inner.text);
 		return rc;
+	}
 	enum err e = apart_check_home(a->pool->apart, device_home(a->r), &inner);
 	if (e || set_check(a, &inner)) {
 		snprintf(why, why_size, "%s", inner.text);

@@ -8,8 +8,10 @@
  * The device agent: serves every job that its settings name data and trainers for, until cancelled. Written on the
  * functions of rivulet.h; it adds data sets, gates, trainers and evaluation.
  */
+struct events_log;
 struct agent_options {
-	struct rivulet_options rivulet; /* trainer, data and examples are left empty */
+	struct rivulet_options rivulet; /* trainer, data, examples and event are left empty */
+	struct events_log *log; /* events.h: who hears what happens */
 	uint64_t rounds; /* end after so many deltas were taken; 0: never */
 	int trainer_user; /* programs of the owner have a user of their own, APART_USER */
 	int once; /* end after one task, whatever became of it */

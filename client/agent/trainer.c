@@ -176,6 +176,26 @@ trainer_out_tell(const struct trainer_out *out, const struct events *events, con
 	tell_lost(&out->unkept, events, job);
 }
 
+void
+trainer_out_done(const struct trainer_out *out, const struct events *events,
+    const struct task *task, double seconds)
+{
+	const struct finish *f = &out->finish;
+
+	if (task->kind == TASK_EVALUATE)
+		events_emit(events, EVENTS_INFO, "evaluated",
+		    EVENTS_PAIRS(EVENTS_S("job", task->job), EVENTS_U("round", task->round),
+			EVENTS_U("examples", f->examples), EVENTS_D("loss", out->report.eval_loss),
+			EVENTS_D("accuracy", out->report.eval_accuracy),
+			EVENTS_D("seconds", seconds)));
+	else
+		events_emit(events, EVENTS_INFO, "trained",
+		    EVENTS_PAIRS(EVENTS_S("job", task->job), EVENTS_U("round", task->round),
+			EVENTS_U("examples", f->examples), EVENTS_U("steps", f->steps),
+			EVENTS_D("loss", messages_report_loss(&out->report.trained, f->loss)),
+			EVENTS_D("accuracy", f->accuracy), EVENTS_D("seconds", seconds)));
+}
+
 bool
 trainer_too_little(const struct trainer_in *in, const struct finish *finish, struct why *why)
 {

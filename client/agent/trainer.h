@@ -62,6 +62,9 @@ struct trainer {
 void trainer_in_give(struct trainer_in *in, const struct examples_task *hand, char *examples_id);
 /* Emits the event "kept.lost" if out->lost or out->unkept says that a program's state was lost. */
 void trainer_out_tell(const struct trainer_out *out, const struct events *events, const char *job);
+/* Emits "trained" or "evaluated": what came of the task in so many seconds. */
+void trainer_out_done(const struct trainer_out *out, const struct events *events,
+    const struct task *task, double seconds);
 /* Frees what *out owns. */
 void trainer_out_deinit(struct trainer_out *out);
 

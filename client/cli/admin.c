@@ -150,7 +150,7 @@ cmd_admin_call(struct cmd_admin *a, const char *method, const char *path, const 
 		    a->socket);
 	a->problem = PROBLEM_NONE;
 	if (!e)
-		e = session_problem(&answer, &a->problem, why);
+		e = session_refusal(&answer, &a->problem, why);
 	if (!e && out && answer.body.len > 0)
 		e = json_parse(out, answer.body.data, answer.body.len, why);
 	transport_answer_deinit(&answer);

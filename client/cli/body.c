@@ -34,7 +34,7 @@ receive(struct cmd_admin *a, const char *id, struct transport_sink *sink, struct
 	snprintf(path, sizeof(path), "/v1/models/%.64s", id);
 	enum err e = session_do(a->session, &call, &answer, why);
 	if (!e)
-		e = session_problem(&answer, NULL, why);
+		e = session_refusal(&answer, NULL, why);
 	transport_answer_deinit(&answer);
 	return e;
 }

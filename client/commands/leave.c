@@ -39,7 +39,7 @@ tell(const struct leaving *l, struct why *why)
 		return e;
 	e = session_do(s, &call, &answer, why);
 	if (!e)
-		e = session_problem(&answer, &type, why);
+		e = session_refusal(&answer, &type, why);
 	transport_answer_deinit(&answer);
 	session_free(s);
 	return type == PROBLEM_DEVICE_LEFT ? ERR_OK : e;

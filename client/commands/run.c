@@ -1,4 +1,3 @@
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +30,7 @@ on_signal(int sig)
 
 /* What this program's callbacks share. */
 struct run {
+	struct events_log log;
 	int level; /* most that is logged */
 	bool ready;
 };
@@ -42,26 +42,40 @@ cancelled(void *context)
 	return stopping;
 }
 
-/* "<6>level event ..." under systemd, which adds the time; "TIME level event ..." on a terminal or in a file. */
-static void
-print_event(void *context, int level, const char *line)
+/* A text line has the event as a program of librivulet gets it. */
+static size_t
+text_line(char *out, size_t room, const struct line *line)
 {
-	static const char prefix[] = {'3', '4', '6', '7'};
-	const struct run *run = context;
-	char stamp[CMD_PRINT_TIME_MAX];
+	size_t n = line_head(out, room, line);
 
-	if (level < 0 || level > run->level)
+	events_format(out + n, room - n - 1, line->event, line->pairs);
+	n += strlen(out + n);
+	out[n] = '\n';
+	return n + 1;
+}
+
+static void
+log_line(void *context, int level, const char *event, const struct line_pair *pairs)
+{
+	const struct run *run = context;
+	const struct line line = {line_in_journal(), level, clock_wall(), event, pairs};
+	char text[EVENTS_LINE_MAX + LINE_ROOM_MIN];
+
+	if (level > run->level)
 		return;
-	if (getenv("JOURNAL_STREAM")) {
-		fprintf(stderr, "<%c>%s %s\n", prefix[level], events_level_name(level), line);
-		return;
-	}
-	/* To the millisecond, as the coordinator's. */
-	const double now = clock_wall();
-	cmd_print_time(stamp, floor(now));
-	stamp[strcspn(stamp, "Z")] = '\0';
-	fprintf(stderr, "%s.%03uZ %s %s\n", stamp, (unsigned)((now - floor(now)) * 1000),
-	    events_level_name(level), line);
+	size_t n = run->log.format == LINE_JSON ? line_print(text, sizeof(text), LINE_JSON, &line)
+						: text_line(text, sizeof(text), &line);
+	(void)!write(STDERR_FILENO, text, n);
+}
+
+/* Why the agent ends: for a person as any command's, for a log store as any line of the log. */
+static void
+tell_failed(struct run *run, const char *why)
+{
+	if (run->log.format == LINE_TEXT)
+		cmd_print_error("%s", why);
+	else
+		log_line(run, LINE_ERROR, "run.failed", EVENTS_PAIRS(EVENTS_S("reason", why)));
 }
 
 /* The service manager's notify socket; without $NOTIFY_SOCKET nothing happens, and failures do not matter. */
@@ -181,15 +195,14 @@ cmd_run_main(int argc, char **argv)
 		fprintf(stderr, "rivulet: --rounds wants a number of at least 1\n");
 		return CMD_USAGE;
 	}
-	options.rivulet = (struct rivulet_options){.home = home,
-	    .config = config,
-	    .cancel = cancelled,
-	    .event = print_event,
-	    .context = &run};
+	options.rivulet = (struct rivulet_options){
+	    .home = home, .config = config, .cancel = cancelled, .context = &run};
+	run.log.events = (struct events){.context = &run, .hear = log_line};
+	options.log = &run.log;
 	catch_signals();
 	rc = agent_run(&options, why, sizeof(why));
 	notify("STOPPING=1");
 	if (rc != RIVULET_OK)
-		cmd_print_error("%s", *why ? why : rivulet_error_name(rc));
+		tell_failed(&run, *why ? why : rivulet_error_name(rc));
 	return needs_person(rc) && !run.ready ? CMD_PERSON : exit_code(rc);
 }

@@ -251,7 +251,8 @@ hold_task(struct rivulet *r, const char *text, struct why *why)
 	home_note(r->home, "working", w->task.job);
 	events_emit(&r->events, EVENTS_INFO, "task.received",
 	    EVENTS_PAIRS(EVENTS_S("job", w->task.job), EVENTS_U("round", w->task.round),
-		EVENTS_S("model", w->task.model), EVENTS_D("deadline_s", w->task.deadline_s)));
+		EVENTS_S("model", w->task.model), EVENTS_D("deadline_s", w->task.deadline_s),
+		SESSION_REQUEST(r->session)));
 	return ERR_OK;
 }
 

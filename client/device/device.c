@@ -49,6 +49,24 @@ device_abort(struct rivulet *r, struct abort_cause cause, const char *log)
 	return handle_error(e);
 }
 
+void
+device_state(const struct rivulet *r, struct device_figures *out)
+{
+	const bool evaluates = r->has_work && r->work.task.kind == TASK_EVALUATE;
+
+	out->task = evaluates ? DEVICE_EVALUATES : r->has_work ? DEVICE_TRAINS : DEVICE_NO_TASK;
+	out->reason = r->has_work ? WAIT_NONE : wait_reason_find(r->waiting);
+	out->unreachable = r->away_since > 0;
+}
+
+void
+device_count(const struct rivulet *r, struct device_figures *out)
+{
+	session_figures(r->session, &out->contact, &out->sent, &out->received);
+	out->certificate_end = session_ends(r->session);
+	outbox_held(&r->outbox, &out->outbox_deltas, &out->outbox_bytes);
+}
+
 bool
 device_cancelled(void *context)
 {

@@ -2,16 +2,23 @@
 #define DEVICE_H
 #include "abort_reason.h"
 #include "eligibility.h"
+#include "events.h"
 #include "finish.h"
 #include "session.h"
 #include "settings.h"
+#include "wait_reason.h"
 
 /*
  * The agent's interface to a device, beyond rivulet.h: the agent fills in the offer, judges a task before its model is fetched, changes the
  * work in place and hands it in with finish_submit. Returned pointers belong to the device and live until rivulet_close.
  */
 struct rivulet;
+struct rivulet_options;
 
+/* Opens a device as rivulet_open does, for the agent: `log` hears what happens in place of options->event, and gets the settings' format as soon
+ * as they are read. */
+int device_open(struct rivulet **out, const struct rivulet_options *options, struct events_log *log,
+    struct why *why);
 /* The offer. The agent fills in data, trainers and what trainers can do, and may change these between tasks; the device fills in the
  * rest. */
 struct offer *device_offer(struct rivulet *r);
@@ -43,6 +50,21 @@ const char *device_shortage(const struct rivulet *r);
 bool device_wait(struct rivulet *r);
 /* Why rivulet_submit gave RIVULET_IO. */
 enum abort_reason device_disk(const struct rivulet *r);
+
+/* What the device does and did, for metrics. */
+struct device_figures {
+	enum device_task { DEVICE_NO_TASK, DEVICE_TRAINS, DEVICE_EVALUATES } task;
+	enum wait_reason reason; /* why there is no task, as it was last told */
+	bool unreachable; /* no coordinator answers */
+	double contact; /* wall clock of the coordinator's last answer; 0: none yet */
+	uint64_t sent, received; /* bytes, since rivulet_open */
+	uint64_t outbox_deltas, outbox_bytes;
+	int64_t certificate_end; /* Unix seconds */
+};
+/* Sets task, reason and unreachable: costs nothing. */
+void device_state(const struct rivulet *r, struct device_figures *out);
+/* Sets the rest; looks at the outbox's files. */
+void device_count(const struct rivulet *r, struct device_figures *out);
 
 const char *device_home(const struct rivulet *r);
 const struct settings *device_settings(const struct rivulet *r);

@@ -65,15 +65,16 @@ check(struct download *d, struct why *why)
 	return e;
 }
 
-/* What one request brought, for whoever pays by the byte. */
+/* What one request brought, for whoever pays by the byte. request: its name; NULL: a mirror names none. */
 static void
-tell(const struct download *d, const char *from, const char *reason)
+tell(const struct download *d, const char *from, const char *request, const char *reason)
 {
 	uint64_t at = d->sink.restarted ? 0 : d->began_at;
 	char event[32];
-	const struct events_pair pairs[] = {EVENTS_S("model", d->r->work.task.model),
+	const struct line_pair pairs[] = {EVENTS_S("model", d->r->work.task.model),
 	    EVENTS_S("from", from), EVENTS_U("at", at),
 	    EVENTS_U("bytes", d->sink.at > at ? d->sink.at - at : 0),
+	    request ? EVENTS_S("request", request) : EVENTS_END,
 	    reason ? EVENTS_S("reason", reason) : EVENTS_END, EVENTS_END};
 
 	snprintf(event, sizeof(event), "%s.%s", d->what, reason ? "broken" : "fetched");
@@ -97,6 +98,7 @@ from_mirror(struct download *d, struct why *why)
 	    .least_rate = MIRROR_RATE};
 	d->began_at = d->sink.at;
 	enum err e = transport_do(d->r->mirror, &request, &answer, why);
+	session_count(d->r->session, &answer);
 	bool model = answer.status == 200 || answer.status == 206;
 	bool whole = model && (!e || e == ERR_LIMIT);
 	if (!e && !model)
@@ -153,7 +155,7 @@ one_attempt(struct download *d, struct why *why)
 	d->r->denied = e == ERR_DENIED;
 	if (!e)
 		e = check(d, why);
-	tell(d, "coordinator", e ? why->text : NULL);
+	tell(d, "coordinator", session_request(d->r->session), e ? why->text : NULL);
 	return e;
 }
 
@@ -191,7 +193,7 @@ download_run(struct download *d, struct why *why)
 	if (d->r->mirror && backoff_now() >= d->r->mirror_at) {
 		e = from_mirror(d, why);
 		if (!e)
-			tell(d, "mirror", NULL);
+			tell(d, "mirror", NULL, NULL);
 		if (!e || e == ERR_AGAIN || e == ERR_IO)
 			return e;
 		/* It may be right in not having what is not needed. */

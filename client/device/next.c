@@ -333,7 +333,8 @@ tell_unreachable(struct rivulet *r, double *pause_s)
 	if (r->away_since <= 0)
 		r->away_since = backoff_now();
 	events_emit(&r->events, EVENTS_WARN, "unreachable",
-	    EVENTS_PAIRS(EVENTS_S("reason", r->why.text), EVENTS_D("seconds", *pause_s)));
+	    EVENTS_PAIRS(EVENTS_S("reason", r->why.text), EVENTS_D("seconds", *pause_s),
+		SESSION_REQUEST(r->session)));
 }
 
 int

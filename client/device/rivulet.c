@@ -77,12 +77,15 @@ tell_warnings(const struct rivulet *r)
 }
 
 static enum err
-open_all(struct rivulet *r, const struct rivulet_options *options, struct why *why)
+open_all(struct rivulet *r, const struct rivulet_options *options, struct events_log *log,
+    struct why *why)
 {
 	enum err e = identity_home(r->home, options->home, why);
 
 	if (!e)
 		e = settings_load(&r->settings, r->home, options->config, why);
+	if (!e && log)
+		log->format = r->settings->log_format;
 	if (!e)
 		e = take_home(r, why);
 	if (!e)
@@ -116,10 +119,9 @@ open_all(struct rivulet *r, const struct rivulet_options *options, struct why *w
 }
 
 int
-rivulet_open(
-    struct rivulet **out, const struct rivulet_options *options, char *why, size_t why_size)
+device_open(struct rivulet **out, const struct rivulet_options *options, struct events_log *log,
+    struct why *why)
 {
-	struct why reason = {""};
 	struct rivulet *r = calloc(1, sizeof(*r));
 	enum err e = ERR_NOMEM;
 
@@ -129,17 +131,31 @@ rivulet_open(
 		r->cancel = options->cancel;
 		r->context = options->context;
 		r->event = options->event;
-		r->events = (struct events){.sink = r->event ? deliver_event : NULL, .context = r};
-		e = open_all(r, options, &reason);
+		r->events = log
+		    ? log->events
+		    : (struct events){.sink = r->event ? deliver_event : NULL, .context = r};
+		e = open_all(r, options, log, why);
 	}
 	if (e) {
-		if (why && why_size)
-			snprintf(why, why_size, "%s", *reason.text ? reason.text : err_name(e));
+		if (!*why->text)
+			err_set(why, e, "%s", err_name(e));
 		rivulet_close(r);
 		return handle_error(e);
 	}
 	*out = r;
 	return RIVULET_OK;
+}
+
+int
+rivulet_open(
+    struct rivulet **out, const struct rivulet_options *options, char *why, size_t why_size)
+{
+	struct why reason = {""};
+	int rc = device_open(out, options, NULL, &reason);
+
+	if (rc != RIVULET_OK && why && why_size)
+		snprintf(why, why_size, "%s", reason.text);
+	return rc;
 }
 
 void

@@ -174,13 +174,14 @@ send_entry(struct rivulet *r, const struct outbox_entry *entry, struct sending *
 	if (!e)
 		e = judge(r, entry, s, &answer, why);
 	hex_encode(job, entry->manifest.job, sizeof(entry->manifest.job));
-	const struct events_pair pairs[] = {EVENTS_S("job", job),
+	const struct line_pair pairs[] = {EVENTS_S("job", job),
 	    EVENTS_U("round", entry->manifest.round), EVENTS_U("bytes", entry->body_bytes),
 	    EVENTS_D("loss", (double)entry->manifest.loss),
 	    EVENTS_U("status", (unsigned long)answer.status),
 	    e ? EVENTS_S("reason", why->text)
 	      : EVENTS_S("receipt", session_signer(r->session) ? "verified" : "unchecked"),
-	    EVENTS_END};
+	    EVENTS_S("request", answer.request),
+	    EVENTS_S(*answer.began ? "began" : NULL, answer.began), EVENTS_END};
 	bool evaluates = manifest_kind(&entry->manifest) == TASK_EVALUATE;
 	const char *what = e == ERR_STATE ? (evaluates ? "report.refused" : "delta.refused")
 	    : e				  ? (evaluates ? "report.kept" : "delta.kept")
@@ -376,8 +377,8 @@ send_abort(
 	if (!e)
 		e = session_problem(&answer, NULL, why);
 	events_emit(&r->events, EVENTS_WARN, "task.aborted",
-	    EVENTS_PAIRS(
-		EVENTS_S("task", task), EVENTS_S("reason", cause.word), EVENTS_S("log", said)));
+	    EVENTS_PAIRS(EVENTS_S("task", task), EVENTS_S("reason", cause.word),
+		EVENTS_S("log", said), SESSION_REQUEST(r->session)));
 	transport_answer_deinit(&answer);
 	buf_deinit(&text);
 	return e;

@@ -13,9 +13,12 @@
 struct transfer {
 	struct rivulet *r;
 	const struct upload *u;
-	char path[64], manifest[BASE64_LEN(MANIFEST_LEN) + 64], report[HEADER_MAX], offset[48];
-	const char *headers[5];
-	size_t last; /* of headers, where Upload-Offset goes */
+	char began[REQUEST_ID_MAX]; /* the request that the upload began with; "": not known */
+	bool begins; /* the last exchange was for the whole */
+	char path[64], began_line[REQUEST_ID_MAX + 16], manifest[BASE64_LEN(MANIFEST_LEN) + 64],
+	    report[HEADER_MAX], offset[48];
+	const char *headers[6];
+	size_t last; /* of headers, where Upload-Offset and Rivulet-Began go */
 	bool ask; /* before the next exchange */
 	bool whole; /* never ask */
 	uint64_t from, best; /* offset of the last try; the largest so far */
@@ -56,6 +59,9 @@ ask_offset(struct transfer *c, struct session *s, struct why *why)
 		e = err_set(why, ERR_CLOSED, "HEAD was answered with status %ld", answer.status);
 	if (!e && answer.status == 204 && answer.has_offset && sane(c->u->entry, answer.offset))
 		c->from = answer.offset;
+	/* The coordinator forgets it in a restart, this device in its own. */
+	if (*answer.began)
+		strcpy(c->began, answer.began);
 	transport_answer_deinit(&answer);
 	FAULT("client.offset");
 	return e;
@@ -76,21 +82,29 @@ ready(void *context, struct session *s, struct transport_request *request, struc
 	struct transfer *c = context;
 	bool asks = c->ask && !c->whole;
 
+	if (c->begins)
+		strcpy(c->began, session_request(s));
+	c->begins = false;
 	c->ask = c->u->entry->manifest.payload_bytes > MANIFEST_CHUNK;
 	c->from = 0;
 	c->headers[c->last] = NULL;
 	enum err e = asks ? ask_offset(c, s, why) : ERR_OK;
-	if (e || c->from == 0)
-		return e ? e : count(c, request, why);
+	if (e)
+		return e;
+	c->begins = c->from == 0;
+	if (c->begins)
+		return count(c, request, why);
 	if (c->from > c->best) {
 		c->best = c->from;
 		backoff_reset(session_backoff(s));
 	}
 	events_emit(&c->r->events, EVENTS_INFO, "delta.resumed",
 	    EVENTS_PAIRS(EVENTS_S("task", c->u->task), EVENTS_U("offset", c->from),
-		EVENTS_U("bytes", c->u->entry->body_bytes)));
+		EVENTS_U("bytes", c->u->entry->body_bytes), EVENTS_S("began", c->began)));
 	snprintf(c->offset, sizeof(c->offset), "Upload-Offset: %llu", (unsigned long long)c->from);
 	c->headers[c->last] = c->offset;
+	snprintf(c->began_line, sizeof(c->began_line), "Rivulet-Began: %s", c->began);
+	c->headers[c->last + 1] = *c->began ? c->began_line : NULL;
 	request->method = "PATCH";
 	request->body_at += c->from;
 	request->body_bytes -= c->from;
@@ -154,6 +168,7 @@ upload_send(
 		uint64_t before = c.best;
 		enum err e = session_do(r->session, &call, answer, why);
 		bool disagree = !e && disagrees(answer);
+		strcpy(answer->began, c.begins ? "" : c.began);
 		bool more = e == ERR_CLOSED && u->attempts > 1 && c.best > before;
 		if (!disagree && !more)
 			return e;

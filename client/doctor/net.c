@@ -407,7 +407,7 @@ check_tls(struct place *p)
 		explain_distrust(p, answer.distrust);
 	else if (status == 0)
 		explain_silence(p, &why);
-	else if (session_problem(&answer, &type, &why))
+	else if (session_refusal(&answer, &type, &why))
 		explain_refusal(p, status, type, why.text);
 	else {
 		cmd_doctor_add(p->d, "coordinator", CMD_DOCTOR_FINE, 0, NULL,

@@ -6,13 +6,13 @@
 
 #include "shown.h"
 
-struct line {
+struct text {
 	char *p;
 	size_t left; /* the final zero included */
 };
 
 static void
-put_char(struct line *l, char c)
+put_char(struct text *l, char c)
 {
 	if (l->left > 1) {
 		*l->p++ = c;
@@ -21,7 +21,7 @@ put_char(struct line *l, char c)
 }
 
 static void
-put_text(struct line *l, const char *s)
+put_text(struct text *l, const char *s)
 {
 	while (*s)
 		put_char(l, *s++);
@@ -37,7 +37,7 @@ is_plain(const char *s)
 }
 
 static void
-put_value(struct line *l, const char *s)
+put_value(struct text *l, const char *s)
 {
 	if (is_plain(s)) {
 		put_text(l, s);
@@ -54,9 +54,9 @@ put_value(struct line *l, const char *s)
 }
 
 void
-events_format(char *out, size_t room, const char *event, const struct events_pair *pairs)
+events_format(char *out, size_t room, const char *event, const struct line_pair *pairs)
 {
-	struct line l = {.p = out, .left = room};
+	struct text l = {.p = out, .left = room};
 	char number[40];
 
 	put_text(&l, event);
@@ -64,11 +64,11 @@ events_format(char *out, size_t room, const char *event, const struct events_pai
 		put_char(&l, ' ');
 		put_text(&l, pairs->key);
 		put_char(&l, '=');
-		if (pairs->kind == EVENTS_STRING) {
+		if (pairs->kind == LINE_STRING) {
 			put_value(&l, pairs->s ? pairs->s : "");
 			continue;
 		}
-		if (pairs->kind == EVENTS_UNSIGNED)
+		if (pairs->kind == LINE_UNSIGNED)
 			snprintf(number, sizeof(number), "%llu", pairs->u);
 		else
 			snprintf(number, sizeof(number), "%.5g", pairs->d);
@@ -80,20 +80,14 @@ events_format(char *out, size_t room, const char *event, const struct events_pai
 
 void
 events_emit(const struct events *ev, enum events_level level, const char *event,
-    const struct events_pair *pairs)
+    const struct line_pair *pairs)
 {
 	char line[EVENTS_LINE_MAX];
 
-	if (!ev->sink)
+	if (ev->hear)
+		ev->hear(ev->context, (int)level, event, pairs);
+	if (ev->hear || !ev->sink)
 		return;
 	events_format(line, sizeof(line), event, pairs);
 	ev->sink(ev->context, (int)level, line);
-}
-
-const char *
-events_level_name(int level)
-{
-	static const char *const names[] = {"error", "warn", "info", "debug"};
-
-	return level >= 0 && level <= EVENTS_DEBUG ? names[level] : "info";
 }

@@ -56,8 +56,9 @@ outbox_init(struct outbox *o, const char *home, uint64_t max_bytes, struct why *
 	return ERR_OK;
 }
 
+/* Bytes of all but that task's; *entries: how many entries are complete, or NULL. */
 static uint64_t
-bytes_held(const struct outbox *o, const char *but)
+bytes_held(const struct outbox *o, const char *but, uint64_t *entries)
 {
 	DIR *d = opendir(o->dir);
 	struct dirent *ent;
@@ -68,10 +69,20 @@ bytes_held(const struct outbox *o, const char *but)
 		return 0;
 	while ((ent = readdir(d)))
 		if (strncmp(ent->d_name, but, TASK_LEN) != 0 &&
-		    fstatat(dirfd(d), ent->d_name, &st, 0) == 0 && S_ISREG(st.st_mode))
+		    fstatat(dirfd(d), ent->d_name, &st, 0) == 0 && S_ISREG(st.st_mode)) {
 			total += (uint64_t)st.st_size;
+			if (entries && !has_suffix(ent->d_name, TEMP))
+				++*entries;
+		}
 	closedir(d);
 	return total;
+}
+
+void
+outbox_held(const struct outbox *o, uint64_t *entries, uint64_t *bytes)
+{
+	*entries = 0;
+	*bytes = bytes_held(o, "/", entries);
 }
 
 static void
@@ -116,7 +127,7 @@ task_of(char out[OUTBOX_TASK_HEX], const uint8_t *manifest)
 static enum err
 check_room(const struct outbox *o, const char *task, uint64_t need, struct why *why)
 {
-	uint64_t held = bytes_held(o, task);
+	uint64_t held = bytes_held(o, task, NULL);
 
 	if (need > o->max_bytes || held > o->max_bytes - need)
 		return err_set(why, ERR_NOSPACE, "outbox_bytes is used up");

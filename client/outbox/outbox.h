@@ -61,6 +61,8 @@ ERR_MUST_USE enum err outbox_commit(struct outbox_draft *d, const struct outbox 
 void outbox_discard(struct outbox_draft *d);
 /* Task ids waiting, in name order; returns how many, at most max. */
 size_t outbox_list(const struct outbox *o, char (*tasks)[OUTBOX_TASK_HEX], size_t max);
+/* How many entries wait, and their bytes. */
+void outbox_held(const struct outbox *o, uint64_t *entries, uint64_t *bytes);
 bool outbox_has(const struct outbox *o, const char *task);
 /* Opens and checks an entry: structure, report hash and, with spki, signature, leaves and every byte of the payload.
  * ERR_CORRUPT says what is wrong. */

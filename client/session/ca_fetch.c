@@ -27,7 +27,7 @@ get(struct trust *out, const struct ca_fetch_from *from, struct why *why)
 	e = transport_do(t, &request, &answer, why);
 	transport_free(t);
 	if (!e)
-		e = session_problem(&answer, NULL, why);
+		e = session_refusal(&answer, NULL, why);
 	if (!e)
 		e = trust_parse(out, buf_str(&answer.body), why);
 	transport_answer_deinit(&answer);

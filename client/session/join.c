@@ -122,7 +122,7 @@ exchange(const struct transport_options *options, const struct transport_request
 		return e;
 	e = transport_do(t, request, answer, why);
 	transport_free(t);
-	return e ? e : session_problem(answer, NULL, why);
+	return e ? e : session_refusal(answer, NULL, why);
 }
 
 static enum err

@@ -136,9 +136,9 @@ rekey_run(struct session *s, struct why *why)
 		e = session_reload(s, why);
 	if (!e)
 		events_emit(s->events, EVENTS_INFO, "key.rotated",
-		    EVENTS_PAIRS(EVENTS_S("device", s->held.identity.device)));
+		    EVENTS_PAIRS(EVENTS_S("device", s->held.identity.device), SESSION_REQUEST(s)));
 	else if (e != ERR_AGAIN)
 		events_emit(s->events, EVENTS_WARN, "key.rotate-failed",
-		    EVENTS_PAIRS(EVENTS_S("reason", why->text)));
+		    EVENTS_PAIRS(EVENTS_S("reason", why->text), SESSION_REQUEST(s)));
 	return e;
 }

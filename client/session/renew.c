@@ -216,7 +216,7 @@ succeeded(struct session *s, const char *cause)
 	s->renew_at = now + fmin(rest, pause_after(s, vain));
 	events_emit(s->events, EVENTS_INFO, "certificate.renewed",
 	    EVENTS_PAIRS(EVENTS_S("cause", cause), EVENTS_D("days", days),
-		EVENTS_S("signer", s->held.has_signer ? "known" : "unknown")));
+		EVENTS_S("signer", s->held.has_signer ? "known" : "unknown"), SESSION_REQUEST(s)));
 }
 
 static void
@@ -233,7 +233,7 @@ failed(struct session *s, const char *cause, const struct why *why)
 	s->renew_at = backoff_now() + pause;
 	events_emit(s->events, EVENTS_WARN, "certificate.renew-failed",
 	    EVENTS_PAIRS(EVENTS_S("cause", cause), EVENTS_S("reason", why->text),
-		EVENTS_D("again_s", pause)));
+		EVENTS_D("again_s", pause), SESSION_REQUEST(s)));
 }
 
 enum err

@@ -209,6 +209,33 @@ session_url(const struct session *s)
 	return s->urls[s->current];
 }
 
+void
+session_figures(const struct session *s, double *contact, uint64_t *sent, uint64_t *received)
+{
+	*contact = s->contact;
+	*sent = s->sent;
+	*received = s->received;
+}
+
+void
+session_count(struct session *s, const struct transport_answer *answer)
+{
+	s->sent += answer->sent_bytes;
+	s->received += answer->received_bytes;
+}
+
+int64_t
+session_ends(const struct session *s)
+{
+	return s->held.cert.not_after;
+}
+
+const char *
+session_request(const struct session *s)
+{
+	return s->request;
+}
+
 bool
 session_retryable(long status)
 {
@@ -274,7 +301,8 @@ tell_address(const struct session *s, const char *reason, long status)
 	if (s->events)
 		events_emit(s->events, EVENTS_INFO, "address.failed",
 		    EVENTS_PAIRS(EVENTS_S("url", s->urls[s->current]),
-			EVENTS_U("status", (unsigned long)status), EVENTS_S("reason", reason)));
+			EVENTS_U("status", (unsigned long)status), EVENTS_S("reason", reason),
+			SESSION_REQUEST(s)));
 }
 
 /* The call's headers, and the token if there is one. */
@@ -310,9 +338,14 @@ session_once(struct session *s, const char *path, const struct transport_request
 		return err_set(why, ERR_LIMIT, "too many headers");
 	there.url = url;
 	there.headers = headers;
+	s->request[0] = '\0';
 	enum err e = transport_do(s->transport, &there, out, why);
-	if (!e)
+	strcpy(s->request, out->request);
+	session_count(s, out);
+	if (!e) {
+		s->contact = clock_wall();
 		note_clock(s, out);
+	}
 	return e == ERR_TIMEOUT ? ERR_CLOSED : e;
 }
 
@@ -373,7 +406,8 @@ with_retries(struct session *s, const struct session_call *call, struct transpor
 		events_emit(s->events, EVENTS_INFO, "retry",
 		    EVENTS_PAIRS(EVENTS_S("path", call->path),
 			EVENTS_U("status", (unsigned long)out->status),
-			EVENTS_S("reason", e ? text->text : ""), EVENTS_D("seconds", pause)));
+			EVENTS_S("reason", e ? text->text : ""), EVENTS_D("seconds", pause),
+			SESSION_REQUEST(s)));
 		if (!backoff_sleep(pause, s->cancel, s->context))
 			return err_set(text, ERR_AGAIN, "cancelled");
 		transport_answer_deinit(out);
@@ -490,4 +524,19 @@ session_problem(const struct transport_answer *answer, enum problem_type *type, 
 	if (type)
 		*type = problem_find(p.type);
 	return err_set(why, e, "%s (%s)", *p.detail ? p.detail : p.title, kind);
+}
+
+enum err
+session_refusal(const struct transport_answer *answer, enum problem_type *type, struct why *why)
+{
+	char cite[REQUEST_ID_MAX + 16];
+	enum err e = session_problem(answer, type, why);
+
+	if (!e || !*answer->request)
+		return e;
+	/* It must not be what is cut off. */
+	int len = snprintf(cite, sizeof(cite), " [request %s]", answer->request);
+	why->text[sizeof(why->text) - 1 - (size_t)len] = '\0';
+	strcat(why->text, cite);
+	return e;
 }

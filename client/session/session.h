@@ -1,6 +1,7 @@
 #ifndef SESSION_H
 #define SESSION_H
 #include "identity.h"
+#include "line.h"
 #include "problem.h"
 #include "transport.h"
 
@@ -38,6 +39,15 @@ const struct key *session_key(const struct session *s);
 const uint8_t *session_signer(const struct session *s);
 struct backoff *session_backoff(struct session *s);
 const char *session_url(const struct session *s); /* the address in use */
+/* What the coordinator calls the last request (transport_answer.request), for the log; "": not known. */
+const char *session_request(const struct session *s);
+/* The wall clock of the last answer (0: none yet), and bytes so far, of exchanges that session_count was told of, too. */
+void session_figures(const struct session *s, double *contact, uint64_t *sent, uint64_t *received);
+/* Counts the bytes of an exchange with a mirror among the session's. */
+void session_count(struct session *s, const struct transport_answer *answer);
+int64_t session_ends(const struct session *s); /* when the certificate does, Unix seconds */
+/* The pair of an event that has it; the last one, as without it the list ends there. */
+#define SESSION_REQUEST(s) LINE_S(*session_request(s) ? "request" : NULL, session_request(s))
 
 struct session_call {
 	struct transport_request request; /* url stays NULL: the session sets it */
@@ -84,6 +94,9 @@ double session_pause(struct session *s, double pause);
  * 409, 410 ERR_STATE; 413 ERR_LIMIT; 429 and 5xx ERR_CLOSED; other 4xx ERR_INVALID. ERR_OK for 2xx. `type`
  * (may be NULL) gets the type of the problem, whose word stands in `why`. */
 ERR_MUST_USE enum err session_problem(
+    const struct transport_answer *answer, enum problem_type *type, struct why *why);
+/* session_problem that also says what the coordinator calls the request, for a person who looks into its log. */
+ERR_MUST_USE enum err session_refusal(
     const struct transport_answer *answer, enum problem_type *type, struct why *why);
 /* May a request with this answer succeed later (408, 429, 5xx)? */
 bool session_retryable(long status);

@@ -20,6 +20,9 @@ struct session {
 	const struct events *events;
 	struct skew skew; /* the coordinator's clock, from answers over verified connections */
 	int64_t clock_told; /* the offset of the clocks that was last reported as an event */
+	double contact; /* wall clock of the last answer; 0: none yet */
+	uint64_t sent, received; /* bytes */
+	char request[REQUEST_ID_MAX]; /* of the last exchange; "": not known */
 	unsigned revision; /* the number that session_revision returns */
 	/* Renewal; times are of backoff_now(). */
 	bool renew_wanted; /* the coordinator asks for a renewal, whatever the dates */

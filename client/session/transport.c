@@ -420,6 +420,25 @@ header_of(struct transport *t, const char *name)
 										     : NULL;
 }
 
+/* From a peer that may say anything: what is no name of a request is none. */
+static void
+take_id(struct transport *t, const char *name, unsigned origin, char out[REQUEST_ID_MAX])
+{
+	struct curl_header *h = NULL;
+
+	if (curl_easy_header(t->curl, name, 0, origin, -1, &h) == CURLHE_OK &&
+	    request_id_valid(h->value))
+		strcpy(out, h->value);
+}
+
+static void
+take_ids(struct transport *t, struct transport_answer *out)
+{
+	take_id(t, "Rivulet-Request", CURLH_1XX, out->request);
+	take_id(t, "Rivulet-Request", CURLH_HEADER, out->request);
+	take_id(t, "Rivulet-Began", CURLH_HEADER, out->began);
+}
+
 static void
 take_upload(struct transport *t, struct transport_answer *out)
 {
@@ -427,6 +446,17 @@ take_upload(struct transport *t, struct transport_answer *out)
 
 	out->has_offset = offset && num_u64(offset, INT64_MAX, &out->offset);
 	out->in_memory = spool && strcmp(spool, "memory") == 0;
+}
+
+static uint64_t
+figure_of(struct transport *t, CURLINFO body, CURLINFO head)
+{
+	curl_off_t bytes = 0;
+	long heads = 0;
+
+	curl_easy_getinfo(t->curl, body, &bytes);
+	curl_easy_getinfo(t->curl, head, &heads);
+	return (uint64_t)(bytes > 0 ? bytes : 0) + (uint64_t)(heads > 0 ? heads : 0);
 }
 
 static void
@@ -445,6 +475,9 @@ take_facts(struct transport *t, struct transport_answer *out)
 		out->date_at = t->body_at > 0 ? t->body_at : elapsed();
 	}
 	take_upload(t, out);
+	take_ids(t, out);
+	out->sent_bytes = figure_of(t, CURLINFO_SIZE_UPLOAD_T, CURLINFO_REQUEST_SIZE);
+	out->received_bytes = figure_of(t, CURLINFO_SIZE_DOWNLOAD_T, CURLINFO_HEADER_SIZE);
 	if (!t->insecure || curl_easy_getinfo(t->curl, CURLINFO_CERTINFO, &chain) != CURLE_OK ||
 	    !chain || chain->num_of_certs < 1)
 		return;

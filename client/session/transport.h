@@ -6,6 +6,7 @@
 
 #include "buf.h"
 #include "err.h"
+#include "request_id.h"
 
 /*
  * HTTP exchanges, one at a time, over connections that are kept. The only place that knows libcurl.
@@ -66,9 +67,13 @@ enum transport_distrust {
 struct transport_answer {
 	long status;
 	double retry_after_s; /* -1: none given */
+	uint64_t sent_bytes, received_bytes; /* heads and bodies, without TLS */
 	bool has_offset; /* an Upload-Offset came */
 	uint64_t offset;
 	bool in_memory; /* "Rivulet-Spool: memory" came */
+	/* What the coordinator calls the request: of the answer, or where none came of a 100 Continue before; "" if it said nothing, or nothing
+	 * that request_id_valid takes. And the request with which it says that the upload asked for began (Rivulet-Began). */
+	char request[REQUEST_ID_MAX], began[REQUEST_ID_MAX];
 	int64_t date; /* the peer's clock, Unix seconds; 0: not said */
 	double date_at; /* the second of clock_elapsed_ms at which `date` came */
 	enum transport_distrust distrust;

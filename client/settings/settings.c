@@ -89,6 +89,18 @@ set_hours(const struct ini_key *k, void *field, const char *value, struct why *w
 	return hours_parse(field, value, why);
 }
 
+/* Collectors read no other names. */
+static enum err
+set_metrics(const struct ini_key *k, void *field, const char *value, struct why *why)
+{
+	const size_t len = strlen(value);
+
+	if (*value != '/' || len < 7 || strcmp(value + len - 5, ".prom") != 0)
+		return err_set(why, ERR_INVALID,
+		    "\"%.60s\" is not the absolute path of a file that ends in .prom", value);
+	return ini_text(k, field, value, why);
+}
+
 /* As tasks name them. */
 static const char *const task_kinds[] = {"train", "evaluate"};
 #define TASK_KINDS (sizeof(task_kinds) / sizeof(*task_kinds))
@@ -149,6 +161,8 @@ static const struct ini_key coordinator_keys[] = {
 };
 static const struct ini_key device_keys[] = {
     {"threads", ini_number, MEMBER(settings, threads), 0, 1024, .words = autos},
+    {"log_format", ini_choice, MEMBER(settings, log_format), .fallback = "text", .words = line_formats},
+    {"metrics_file", set_metrics, MEMBER(settings, metrics_file), .fallback = NULL},
     {"send_log", ini_choice, MEMBER(settings, send_log), .words = logs},
     {.name = NULL},
 };

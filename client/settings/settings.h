@@ -8,6 +8,7 @@
 #include "gate.h"
 #include "hours.h"
 #include "ini.h"
+#include "line.h"
 #include "recipe.h"
 #include "shard.h"
 
@@ -74,6 +75,8 @@ struct settings {
 	double mirror_timeout; /* seconds */
 	/* Of the built-in trainer, and OMP_NUM_THREADS of others; 0: all processors, and not set. */
 	uint64_t threads;
+	enum line_format log_format; /* of the agent */
+	char metrics_file[SETTINGS_TEXT_MAX]; /* absolute; "": none */
 	enum settings_log send_log;
 	uint64_t model_bytes, memory_bytes, cache_bytes, outbox_bytes, residual_bytes, kept_bytes,
 	    examples_bytes;

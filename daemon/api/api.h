@@ -22,6 +22,10 @@ void api_task_abort(struct exchange *x);
 
 extern const struct stream_ops api_delta_put, api_delta_patch, api_report_post;
 void api_delta_head(struct exchange *x);
+/* The body of a delta may come, or the rest of it: notes for both sides' logs which request the upload began with, and logs one that goes on.
+ * What a device says of the beginning counts after a restart alone. */
+struct spool_part;
+void api_delta_began(struct exchange *x, struct spool_part *part);
 extern const struct stream_ops api_model_put;
 void api_model_get(struct exchange *x);
 void api_model_delete(struct exchange *x);

@@ -373,6 +373,8 @@ delta_begin(struct exchange *x)
 		own_fault(x, e, &why);
 	else
 		x->wanted = x->response.status == 0;
+	if (x->wanted)
+		api_delta_began(x, &d->part);
 }
 
 static void
@@ -413,8 +415,7 @@ delta_data(struct exchange *x, const void *data, size_t len)
 static enum err
 report_data(struct exchange *x, const void *data, size_t len)
 {
-	(void)data;
-	(void)len;
+	(void)data, (void)len;
 	return refuse(x, PROBLEM_WRONG_LENGTH, "an evaluation's report has no body");
 }
 

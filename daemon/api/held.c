@@ -77,6 +77,8 @@ api_delta_head(struct exchange *x)
 	enum err e = delta_resume(spool, task, x->who.device, &part, &m, &body, &why);
 	if (!e) {
 		answer(x, body.now.at, false);
+		if (*part.began)
+			exchange_header(x, "Rivulet-Began", "%s", part.began);
 		spool_leave(spool, &part);
 	} else if (e != ERR_NOTFOUND) {
 		exchange_problem(
@@ -87,6 +89,23 @@ api_delta_head(struct exchange *x)
 		exchange_problem(x, PROBLEM_NOT_FOUND, "nothing of this task is here");
 	}
 	delta_body_deinit(&body);
+}
+
+void
+api_delta_began(struct exchange *x, struct spool_part *part)
+{
+	char device[17];
+
+	if (x->request.method != VERB_PATCH) {
+		spool_began(x->services->spool, part, x->id);
+		return;
+	}
+	if (!*part->began && request_id_valid(x->request.began))
+		spool_began(x->services->spool, part, x->request.began);
+	hex_encode(device, x->who.device, 8);
+	log_limited(LOG_LEVEL_INFO, "delta.resumed", LOG_S("task", x->param[0]),
+	    LOG_S("device", device), LOG_U("offset", x->request.offset), LOG_S("request", x->id),
+	    LOG_S("began", part->began));
 }
 
 /* --- kept ones */

@@ -121,6 +121,8 @@ static const struct ini_key server_keys[] = {
     {"io_threads", ini_number, MEMBER(config, io_threads), 0, 256, .fallback = "0"},
     {"worker_threads", ini_number, MEMBER(config, worker_threads), 0, 256, .fallback = "0"},
     {"log_level", ini_choice, MEMBER(config, log_level), .fallback = "info", .words = levels},
+    {"log_format", ini_choice, MEMBER(config, log_format), .fallback = "text", .words = line_formats},
+    {"log_requests", ini_choice, MEMBER(config, log_requests), .fallback = "no", .words = no_yes},
     {"reserve", ini_bytes, MEMBER(config, reserve), 0, 64 * GI, .fallback = "64M"},
     {.name = NULL},
 };

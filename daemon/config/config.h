@@ -49,6 +49,8 @@ struct config {
 	unsigned io_threads; /* io_threads, default 0 = one per core */
 	unsigned worker_threads; /* worker_threads, default 0 = one per core, at least 2 */
 	enum log_level log_level; /* log_level */
+	enum line_format log_format; /* log_format = text | json */
+	bool log_requests; /* log_requests = no: answers that are no refusals at level info */
 	/* reserve = 64M: of the disk, for administration when it is full; 0 = none. */
 	uint64_t reserve;
 	/* [limits] */

@@ -407,6 +407,7 @@ exchange_reset(struct exchange *x)
 	x->request = (struct http_request){.keep_alive = false};
 	x->response = (struct response){.status = 0};
 	x->route = x->asked = NULL;
+	x->id[0] = '\0';
 	x->state = NULL;
 	x->wanted = x->again = x->parked = x->given = x->expired = false;
 	x->until_ms = 0;

@@ -6,6 +6,7 @@
 #include "buf.h"
 #include "http.h"
 #include "loop.h"
+#include "request_id.h"
 #include "role.h"
 
 struct json;
@@ -57,6 +58,7 @@ struct exchange {
 	const struct route *route;
 	const struct route
 	    *asked; /* the row for verb and path, also of a request that it refuses; or NULL */
+	char id[REQUEST_ID_MAX]; /* Rivulet-Request of the answer; "": none yet */
 	struct http_request request;
 	char param[2][72]; /* path parameters in order */
 	struct identity who;

@@ -228,6 +228,8 @@ http_head_print(struct buf *out, const struct http_head *h)
 		e = buf_printf(out, "Transfer-Encoding: chunked\r\n");
 	else if (!e && h->status >= 200 && h->status != 204 && h->status != 304)
 		e = buf_printf(out, "Content-Length: %llu\r\n", (unsigned long long)h->length);
+	if (!e && h->request)
+		e = buf_printf(out, "Rivulet-Request: %s\r\n", h->request);
 	if (!e && h->now > 0)
 		e = put_date(out, h->now);
 	if (!e && h->close)

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "err.h"
+#include "request_id.h"
 
 struct buf;
 
@@ -32,6 +33,8 @@ struct http_request {
 	char authorization[256];
 	char range[64];
 	char if_none_match[160];
+	/* Rivulet-Began, from outside: request_id_valid says whether it is one. */
+	char began[REQUEST_ID_MAX];
 	bool has_offset;
 	uint64_t offset; /* Upload-Offset */
 	char *manifest; /* Rivulet-Manifest and Rivulet-Report; NULL if absent */
@@ -71,6 +74,7 @@ struct http_head {
 	uint64_t length;
 	bool close;
 	const char *extra;
+	const char *request; /* Rivulet-Request; NULL: none */
 	int64_t now; /* Unix seconds for a Date line; 0: none */
 	bool chunked; /* the length is not known yet: Transfer-Encoding */
 };

@@ -15,6 +15,7 @@ enum field {
 	FIELD_AUTHORIZATION, /* and what follows are kept as they are */
 	FIELD_RANGE,
 	FIELD_NONE_MATCH,
+	FIELD_BEGAN,
 	FIELD_MANIFEST,
 	FIELD_REPORT,
 	FIELD_HOST,
@@ -33,6 +34,7 @@ static const struct {
 	size_t offset, size; /* of what is kept */
 } fields[FIELD_OTHER] = {{"authorization", MEMBER(http_request, authorization)},
     {"range", MEMBER(http_request, range)}, {"if-none-match", MEMBER(http_request, if_none_match)},
+    {"rivulet-began", MEMBER(http_request, began)},
     {"rivulet-manifest", MEMBER(http_request, manifest)},
     {"rivulet-report", MEMBER(http_request, report)}, {"host", 0, 0}, {"content-length", 0, 0},
     {"upload-offset", 0, 0}, {"expect", 0, 0}, {"transfer-encoding", 0, 0},

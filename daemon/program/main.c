@@ -58,6 +58,23 @@ lacks_files(const struct config *config, char text[256])
 }
 
 static void
+take_log(const struct config *config)
+{
+	log_set_level(config->log_level);
+	log_set_format(config->log_format);
+}
+
+/* The last line of a start that failed. For a person as any command's, for a log store as any line of the log. */
+static void
+tell_failed(const struct config *config, const struct why *why)
+{
+	if (config->log_format == LINE_TEXT)
+		(void)command_fail(why);
+	else
+		log_event(LOG_LEVEL_ERROR, "start.failed", LOG_S("why", why->text));
+}
+
+static void
 log_warnings(const struct config *config)
 {
 	char text[256];
@@ -85,7 +102,7 @@ reload(struct setup *setup, const char *path)
 	if (e) {
 		log_event(LOG_LEVEL_ERROR, "reload.failed", LOG_S("why", why.text));
 	} else {
-		log_set_level(config->log_level);
+		take_log(config);
 		log_event(LOG_LEVEL_INFO, "reload.done", LOG_S("config", path));
 		log_warnings(config);
 		setup_warn(setup);
@@ -158,7 +175,7 @@ run(const char *path, const struct config *config)
 	sigaddset(&signals, SIGHUP);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	log_set_level(config->log_level);
+	take_log(config);
 	log_warnings(config);
 	/* Before the sandbox, which lets nothing be written there. */
 	answers_open(&answers);
@@ -168,8 +185,8 @@ run(const char *path, const struct config *config)
 	if (e == ERR_CLOSED)
 		return COMMAND_OK;
 	if (e) {
-		int failed = command_fail(&why);
-		return begin_passes(e) ? failed : COMMAND_PERSON;
+		tell_failed(config, &why);
+		return begin_passes(e) ? COMMAND_FAILED : COMMAND_PERSON;
 	}
 	log_event(LOG_LEVEL_INFO, "started", LOG_S("version", version_text()),
 	    LOG_S("backend", tls_backend()),

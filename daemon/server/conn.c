@@ -160,6 +160,7 @@ conn_change_state(struct conn *c, enum conn_state to)
 void
 conn_end_exchange(struct conn *c)
 {
+	conn_tell(c);
 	if (c->x.route && c->x.route->stream)
 		c->x.route->stream->drop(&c->x);
 	else if (c->x.route && c->x.route->drop && c->x.state)
@@ -167,6 +168,8 @@ conn_end_exchange(struct conn *c)
 	exchange_reset(&c->x);
 	answers_drop(&c->kept);
 	c->chunked = false;
+	c->began_ms = 0;
+	c->body_len = c->body_left;
 }
 
 /* Ends the counting of the connection as one in its handshake. Idempotent. */

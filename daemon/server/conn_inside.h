@@ -41,6 +41,9 @@ struct conn {
 	uint64_t file_at;
 	bool chunked; /* the answer is a list that goes on */
 	struct buf *kept; /* what came of that list, for services.answers */
+	uint64_t began_ms; /* when the request's head was there; 0: it never was */
+	uint64_t answered; /* bytes of the answer's body, so far */
+	bool untold; /* the answer has begun, and is not logged yet */
 	uint64_t body_len, body_left;
 	uint64_t deadline_ms;
 	uint64_t slow_since_ms, slow_bytes; /* least-rate window of an upload */
@@ -165,6 +168,10 @@ void conn_respond(struct conn *c);
 /* Starts sending the next piece of the response's list. */
 void conn_respond_on(struct conn *c);
 void conn_refuse(struct conn *c, enum problem_type type, const char *detail);
+/* Logs the answer, unless that was done. */
+void conn_tell(struct conn *c);
+/* Puts a 100 Continue into the output if the request waits for one. False: no memory, and the connection is closed. */
+bool conn_continue(struct conn *c);
 /* Writes pending output: TLS_OK when all of it is out. */
 enum tls_result conn_flush(struct conn *c);
 bool conn_advance_write(struct conn *c);

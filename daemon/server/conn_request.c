@@ -6,6 +6,7 @@
 #include "err.h"
 #include "messages.h"
 #include "registry.h"
+#include "request_ids.h"
 #include "route.h"
 #include "services.h"
 #include "worker.h"
@@ -28,11 +29,8 @@ conn_on_done(struct exchange *x)
 			return;
 	} else if (c->state == CONN_BEGIN && x->wanted && x->response.status == 0) {
 		conn_change_state(c, CONN_STREAM);
-		if (x->request.expect_continue && c->in.len == 0 &&
-		    buf_printf(&c->out, "HTTP/1.1 100 Continue\r\n\r\n")) {
-			conn_close(c);
+		if (!conn_continue(c))
 			return;
-		}
 	} else if (c->chunked) {
 		conn_respond_on(c);
 	} else if (x->given && x->response.status == 0) {
@@ -344,11 +342,8 @@ route_request(struct conn *c)
 		return true;
 	}
 	buf_init(&x->body, x->request.length + 1);
-	if (x->request.expect_continue && c->body_left > 0 && c->in.len == 0 &&
-	    buf_printf(&c->out, "HTTP/1.1 100 Continue\r\n\r\n")) {
-		conn_close(c);
+	if (c->body_left > 0 && !conn_continue(c))
 		return false;
-	}
 	conn_change_state(c, CONN_BODY);
 	return true;
 }
@@ -360,6 +355,8 @@ conn_start_request(struct conn *c, size_t head_len)
 	unsigned status = 400;
 	struct why why = {""};
 
+	request_ids_next(x->id);
+	c->began_ms = clock_ms();
 	enum err e = http_request_parse(&x->request, c->in.data, head_len, &status, &why);
 	buf_consume(&c->in, head_len);
 	c->turns++;

@@ -11,6 +11,7 @@
 #include "log.h"
 #include "models.h"
 #include "registry.h"
+#include "request_ids.h"
 #include "services.h"
 #include "spent.h"
 #include "tls.h"
@@ -31,7 +32,7 @@ reads(const struct exchange *x)
 
 /* Changes by people are worth a line each; what devices do all day is not. */
 static enum log_level
-level_of(const struct exchange *x)
+weight_of(const struct exchange *x)
 {
 	/* A probe asks again and again; health.failed says once what it is told. */
 	if (x->route && x->route->probe)
@@ -45,11 +46,21 @@ level_of(const struct exchange *x)
 									   : LOG_LEVEL_DEBUG;
 }
 
+/* The weight, or more if the operator wants to see every request. */
+static enum log_level
+level_of(const struct conn *c)
+{
+	const enum log_level weight = weight_of(&c->x);
+	const bool asked = conn_config(c->io)->log_requests && c->x.response.status < 400;
+
+	return asked && weight > LOG_LEVEL_INFO ? LOG_LEVEL_INFO : weight;
+}
+
 /* May the response be logged? The log lines of an identity in a day are bounded, but not those of administrators or of level debug. */
 static bool
-may_log(const struct conn *c, enum log_level level, size_t text)
+may_log(const struct conn *c, enum log_level weight, size_t text)
 {
-	return level == LOG_LEVEL_DEBUG || !c->tls || !conn_is_known(c) ||
+	return weight == LOG_LEVEL_DEBUG || !c->tls || !conn_is_known(c) ||
 	    (c->x.who.roles & ROLE_ADMIN) ||
 	    spent_log(c->io->services->spent, c->io->services->config, c->x.who.owner, text);
 }
@@ -67,22 +78,33 @@ log_response(const struct conn *c)
 		hex_encode(device, x->who.device, 8);
 	/* What others may cause as often as they like. */
 	bool crowd = refused && (!conn_is_known(c) || x->response.status == 429);
-	if ((crowd && !log_has_room(level_of(x))) ||
-	    !may_log(c, level_of(x), strlen(x->request.path) + strlen(x->response.why)))
+	if ((crowd && !log_has_room(level_of(c))) ||
+	    !may_log(c, weight_of(x), strlen(x->request.path) + strlen(x->response.why)))
 		return;
 	if (refused)
 		conn_claim(c, &claim);
 	const char *shown = known ? claim.name : claim.text;
 	exchange_actor(x, actor);
-	log_event(level_of(x), "http.response", LOG_S("method", http_verb_name(x->request.method)),
+	log_event(level_of(c), "http.response", LOG_S("method", http_verb_name(x->request.method)),
 	    LOG_S("path", x->request.path), LOG_U("status", x->response.status),
-	    LOG_S("peer", x->peer), LOG_S("device", device), LOG_S("by", actor),
-	    LOG_S("why", x->response.why),
+	    LOG_S("route", x->asked ? x->asked->pattern : "none"),
+	    LOG_U("ms", c->began_ms ? clock_ms() - c->began_ms : 0),
+	    LOG_U("in", c->body_len - c->body_left), LOG_U("out", c->answered),
+	    LOG_S("request", x->id), LOG_S("peer", x->peer), LOG_S("device", device),
+	    LOG_S("by", actor), LOG_S("why", x->response.why),
 	    LOG_S(!shown[0] ? NULL
 		    : known ? "name"
 			    : "claims",
 		shown),
 	    LOG_S(!known && claim.name[0] ? "claims_name" : NULL, claim.name));
+}
+
+void
+conn_tell(struct conn *c)
+{
+	if (c->untold)
+		log_response(c);
+	c->untold = false;
 }
 
 static void
@@ -94,7 +116,8 @@ log_cut(const struct conn *c, const char *why)
 		return;
 	exchange_actor(&c->x, actor);
 	log_event(LOG_LEVEL_INFO, "http.cut", LOG_S("path", c->x.request.path),
-	    LOG_S("peer", c->x.peer), LOG_S("by", actor), LOG_S("why", why));
+	    LOG_S("request", c->x.id), LOG_S("peer", c->x.peer), LOG_S("by", actor),
+	    LOG_S("why", why));
 }
 
 /* For `device show`. */
@@ -156,7 +179,15 @@ conn_respond(struct conn *c)
 	exchange_finish(x);
 	if (!conn_hold(c, r->body.len) && reads(x))
 		refuse_to_hold(c);
-	log_response(c);
+	if (!*x->id)
+		request_ids_next(x->id);
+	bool bodyless = x->request.method == VERB_HEAD || r->status == 304;
+	c->chunked = r->list.fill != NULL;
+	c->answered = bodyless ? 0 : r->file ? r->file_len : r->body.len;
+	c->untold = true;
+	/* Before the peer has it, so that who asks finds the line. Of a list that goes on it is not known yet how long it will be. */
+	if (!c->chunked || bodyless)
+		conn_tell(c);
 	conn_count_response(c);
 	conn_count_body(c);
 	conn_count_answer(c, reads(x) ? r->body.len : 0);
@@ -164,10 +195,8 @@ conn_respond(struct conn *c)
 	keep_answer(c);
 	if (c->body_left > 0 || !x->request.keep_alive || c->io->stopping)
 		r->close = true;
-	c->chunked = r->list.fill != NULL;
 	struct http_head head = {r->status, r->type, r->file ? r->file_len : r->body.len, r->close,
-	    r->extra, (int64_t)clock_wall(), c->chunked};
-	bool bodyless = x->request.method == VERB_HEAD || r->status == 304;
+	    r->extra, x->id, (int64_t)clock_wall(), c->chunked};
 	enum err e = http_head_print(&c->out, &head);
 	if (bodyless) {
 		r->file_len = 0;
@@ -192,12 +221,27 @@ conn_respond_on(struct conn *c)
 
 	conn_change_state(c, CONN_WRITE);
 	conn_count_answer(c, r->body.len);
+	c->answered += r->body.len;
+	if (!r->list.fill && !r->list.e)
+		conn_tell(c);
 	if (!r->list.e)
 		keep_answer(c);
 	if (r->list.e || !conn_hold(c, r->body.len) || put_body(c)) {
 		log_cut(c, r->list.e ? err_name(r->list.e) : "too much is unread");
 		conn_close(c);
 	}
+}
+
+bool
+conn_continue(struct conn *c)
+{
+	const struct http_head head = {.status = 100, .request = c->x.id};
+
+	if (!c->x.request.expect_continue || c->in.len > 0 ||
+	    http_head_print(&c->out, &head) == ERR_OK)
+		return true;
+	conn_close(c);
+	return false;
 }
 
 void

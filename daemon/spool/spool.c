@@ -1,7 +1,5 @@
 #include "spool_inside.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -266,6 +264,7 @@ resume_locked(struct spool *s, const uint8_t task[16], const uint8_t device[32],
 	enum err e = delta_file_open(&part->file, path, O_RDWR, spool_key(s), why);
 	if (!e) {
 		part->file.stop = s->stop;
+		memcpy(part->began, slot->began, sizeof(part->began));
 		make_live(slot, part);
 		return ERR_OK;
 	}
@@ -285,6 +284,16 @@ spool_resume(struct spool *s, const uint8_t task[16], const uint8_t device[32],
 	enum err e = resume_locked(s, task, device, part, why);
 	pthread_mutex_unlock(&s->lock);
 	return e;
+}
+
+void
+spool_began(struct spool *s, struct spool_part *part, const char *request)
+{
+	snprintf(part->began, sizeof(part->began), "%s", request);
+	pthread_mutex_lock(&s->lock);
+	if (part->slot)
+		memcpy(part->slot->began, part->began, sizeof(part->slot->began));
+	pthread_mutex_unlock(&s->lock);
 }
 
 enum err

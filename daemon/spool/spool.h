@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "delta_file.h"
+#include "request_id.h"
 
 /*
  * The folder of deltas until their round is committed: "<task>.part" while one arrives, also between two pieces of a broken upload,
@@ -33,6 +34,7 @@ struct spool_part {
 	pthread_mutex_t lock; /* held while a piece is written, so that a newer transfer waits */
 	bool superseded, complete;
 	bool accepted; /* the file has its accepted name, whether or not the commit succeeded */
+	char began[REQUEST_ID_MAX]; /* the request that the upload began with; "": not known */
 	bool by_mark; /* the upload was resumed, and bytes before the mark were not hashed again */
 };
 
@@ -51,6 +53,8 @@ ERR_MUST_USE enum err spool_begin(struct spool *s, const uint8_t manifest[MANIFE
  * the part's head is damaged (the part is then removed). The body is NOT checked. */
 ERR_MUST_USE enum err spool_resume(struct spool *s, const uint8_t task[16],
     const uint8_t device[32], struct spool_part *part, struct why *why);
+/* Notes the request that the upload began with, for part->began of spool_resume; a restart forgets. */
+void spool_began(struct spool *s, struct spool_part *part, const char *request);
 /* Writes body bytes. ERR_AGAIN if a newer transfer has begun. */
 ERR_MUST_USE enum err spool_write(
     struct spool *s, struct spool_part *part, const void *data, size_t len, uint64_t at);

@@ -26,6 +26,7 @@ struct spool_slot {
 	uint64_t round;
 	uint64_t bytes; /* counted against the quota */
 	uint64_t idle_since_ms;
+	char began[REQUEST_ID_MAX];
 	struct spool_part *live; /* NULL between two transfers */
 	struct delta_watermark good; /* verified.h; at 0: none */
 	struct spool_proof proof; /* of the bytes before `good` */

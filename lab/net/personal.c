@@ -123,7 +123,7 @@ fetch_document(struct personal *p, const char *job, struct json **out, struct wh
 	struct why inner = {""};
 	e = session_do(p->session, &call, &answer, &inner);
 	if (!e)
-		e = session_problem(&answer, NULL, &inner);
+		e = session_refusal(&answer, NULL, &inner);
 	if (e)
 		err_set(why, e,
 		    "the document of job %.12s: %.120s; --job FILE gives it without a coordinator",

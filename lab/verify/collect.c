@@ -262,7 +262,7 @@ download(struct fetch *f, const char *from, const char *name, uint64_t max, stru
 		return err_errno(why, "create %s", part);
 	e = session_do(f->a->session, &call, &answer, why);
 	if (!e)
-		e = session_problem(&answer, NULL, why);
+		e = session_refusal(&answer, NULL, why);
 	transport_answer_deinit(&answer);
 	if (!e)
 		e = file_commit(sink.fd, part, path, why);
@@ -314,7 +314,7 @@ download_pieces(struct fetch *f, const char *task, int fd, uint64_t bytes, struc
 		snprintf(from, sizeof(from), "/v1/deltas/%s?at=%llu", task, (unsigned long long)at);
 		e = session_do(f->a->session, &call, &answer, why);
 		if (!e)
-			e = session_problem(&answer, NULL, why);
+			e = session_refusal(&answer, NULL, why);
 		if (!e && (answer.body.len == 0 || answer.body.len > bytes - at))
 			e = err_set(why, ERR_CORRUPT, "delta %s has another length", task);
 		if (!e)

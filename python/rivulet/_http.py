@@ -2,6 +2,7 @@
 import http.client
 import json
 import os
+import re
 import socket
 import ssl
 import threading
@@ -22,14 +23,23 @@ class ApiError(Error):
 
     ``status``: the HTTP status, or None when no answer came. ``type``: the word of the problem (wire/FORMAT.md, Problem
     types), such as ``"forbidden"``, or ``"unreachable"``; ``code`` is the same. ``detail``: what is wrong this time,
-    for people. ``retry_after``: seconds that the coordinator asks to wait, or None.
+    for people. ``retry_after``: seconds that the coordinator asks to wait, or None. ``request``: what the coordinator's
+    log calls the request, or None.
     """
 
     def __init__(
-        self, detail: str, type: str, status: Optional[int] = None, title: str = "", retry_after: Optional[float] = None
+        self,
+        detail: str,
+        type: str,
+        status: Optional[int] = None,
+        title: str = "",
+        retry_after: Optional[float] = None,
+        request: Optional[str] = None,
     ) -> None:
         text = detail or title or type
-        super().__init__("%s (%s, %d)" % (text, type, status) if status else text, type)
+        text = "%s (%s, %d)" % (text, type, status) if status else text
+        super().__init__("%s [request %s]" % (text, request) if request else text, type)
+        self.request = request
         self.status = status
         self.type = type
         self.title = title
@@ -226,9 +236,10 @@ class Client:
         word = str(told.get("type", "")).rpartition(":")[2] or "http"
         after = answer.getheader("Retry-After", "")
         title = str(told.get("title", answer.reason))[:127]
-        return ApiError(
-            str(told.get("detail", ""))[:255], word, answer.status, title, float(after) if after.isdigit() else None
-        )
+        seconds = float(after) if after.isdigit() else None
+        request = answer.getheader("Rivulet-Request", "")
+        known = request if re.fullmatch("[0-9A-Za-z-]{1,32}", request) else None
+        return ApiError(str(told.get("detail", ""))[:255], word, answer.status, title, seconds, known)
 
     def _unreachable(self, e: Optional[Exception]) -> ApiError:
         if isinstance(e, ssl.SSLCertVerificationError):

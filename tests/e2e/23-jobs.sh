@@ -356,7 +356,7 @@ say "a file beside it is fine" "*the configuration is valid" "$("$BUILD/rivuletd
 printf '[limits]\nlong_pol = 3\n' >"$FLEET/rivuletd.conf.d/20-bad.conf"
 say "a mistake in a file beside it" "*rivuletd.conf.d/20-bad.conf:2: \[limits\] long_pol: unknown key (did you mean long_poll?)*" \
 	"$("$BUILD/rivuletd" --config "$FLEET/rivuletd.conf" --check-config 2>&1)"
-rm -r "$FLEET/rivuletd.conf.d"
+rm "$FLEET"/rivuletd.conf.d/[12]0-*.conf
 say "fewer descriptors than connections" "*warning: \[limits\] connections is 10000, and this process may have 500 descriptors: raise LimitNOFILE*" \
 	"$(ulimit -n 500; "$BUILD/rivuletd" --config "$FLEET/rivuletd.conf" --check-config 2>&1)"
 # What can be read is tried: every finding with its place, and another coordinator's port among them.

@@ -157,13 +157,13 @@ run 6 "$RIVULET" train "$FLEET/other.json" --home "$FLEET/device1"
 has 'has names for its classes, the job has a number: the job.s data want "classes": \["'
 
 # --- picture libraries are the client's alone
-for program in "$RIVULETD" "$BUILD/librivulet.so.1" "$BUILD"/examples/*; do
+for program in "$BUILD/rivuletd" "$BUILD/librivulet.so.1" "$BUILD"/examples/*; do
 	[ -x "$program" ] && [ -f "$program" ] || continue
 	case $program in *.o | *.d) continue ;; esac
 	ldd "$program" >"$FLEET/libraries" || fleet_fail "ldd $program"
 	! grep -E 'png|jpeg' "$FLEET/libraries" || fleet_fail "$program knows pictures"
 done
-ldd "$RIVULET" | grep -q png || fleet_fail "rivulet does not know pictures: this test sees nothing"
+ldd "$BUILD/rivulet" | grep -q png || fleet_fail "rivulet does not know pictures: this test sees nothing"
 
 # --- 4 GB of pixels that are nowhere, by a process that may have 128 MiB of its own
 cat >"$FLEET/large.py" <<'END'

@@ -14,6 +14,7 @@ python=/usr/bin/python3
 [ -x $python ] || skip "needs Debian's python3"
 if [ -z "${TRAINER_USER_INSIDE:-}" ]; then
 	unshare -m true 2>/dev/null || skip "needs mount namespaces"
+	rm -rf "${FLEET_LINES:-}"
 	TRAINER_USER_INSIDE=yes exec unshare -m --propagation private "$0"
 fi
 
@@ -63,8 +64,8 @@ as rivulet $one "$RIVULET" $rights
 as rivulet-two $two "$RIVULET" $rights
 as rivulet-bare $one "$RIVULET"
 GROUPS_OF=64103 as rivulet-alone $one "$RIVULET" $rights
-cp "$RIVULET" "$place/bin/rivulet"
-program=$RIVULET
+cp "$BUILD/rivulet" "$place/bin/rivulet"
+program=$(realpath "$BUILD/rivulet")
 RIVULETD=$place/rivuletd RIVULET=$place/rivulet
 chown $one:$one "$FLEET"
 chmod 711 "$FLEET"

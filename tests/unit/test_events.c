@@ -56,8 +56,6 @@ test_emit(void **state)
 	events_emit(&ev, EVENTS_WARN, "it", EVENTS_PAIRS(EVENTS_U("n", 1)));
 	events_emit(&deaf, EVENTS_WARN, "it", EVENTS_PAIRS(EVENTS_U("n", 1)));
 	assert_int_equal(calls, 1);
-	assert_string_equal(events_level_name(EVENTS_DEBUG), "debug");
-	assert_string_equal(events_level_name(99), "info");
 }
 
 int

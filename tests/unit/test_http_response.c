@@ -121,24 +121,26 @@ static void
 response_heads(void **state)
 {
 	(void)state;
-	print(&(struct http_head){200, "application/json", 12, false, "", 0, false},
+	print(&(struct http_head){200, "application/json", 12, false, "", NULL, 0, false},
 	    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 12\r\n\r\n");
-	print(&(struct http_head){503, NULL, 0, true, "Retry-After: 5\r\n", 0, false},
+	print(&(struct http_head){503, NULL, 0, true, "Retry-After: 5\r\n", NULL, 0, false},
 	    "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n"
 	    "Retry-After: 5\r\n\r\n");
-	print(&(struct http_head){204, NULL, 0, false, NULL, 0, false},
+	print(&(struct http_head){204, NULL, 0, false, NULL, NULL, 0, false},
 	    "HTTP/1.1 204 No Content\r\n\r\n");
-	print(&(struct http_head){304, NULL, 9, false, "ETag: \"e\"\r\n", 0, false},
+	print(&(struct http_head){304, NULL, 9, false, "ETag: \"e\"\r\n", NULL, 0, false},
 	    "HTTP/1.1 304 Not Modified\r\nETag: \"e\"\r\n\r\n");
-	print(&(struct http_head){100, NULL, 0, false, NULL, 0, false},
+	print(&(struct http_head){100, NULL, 0, false, NULL, NULL, 0, false},
 	    "HTTP/1.1 100 Continue\r\n\r\n");
-	print(&(struct http_head){206, NULL, UINT64_MAX, false, NULL, 0, false},
+	print(&(struct http_head){.status = 100, .request = "0a-1"},
+	    "HTTP/1.1 100 Continue\r\nRivulet-Request: 0a-1\r\n\r\n");
+	print(&(struct http_head){206, NULL, UINT64_MAX, false, NULL, NULL, 0, false},
 	    "HTTP/1.1 206 Partial Content\r\nContent-Length: 18446744073709551615\r\n\r\n");
 	print(&(struct http_head){.status = 200, .content_type = "a/b", .chunked = true},
 	    "HTTP/1.1 200 OK\r\nContent-Type: a/b\r\nTransfer-Encoding: chunked\r\n\r\n");
 	assert_string_equal(http_reason(507), "Insufficient Storage");
 	/* The example of RFC 9110, section 5.6.7. */
-	print(&(struct http_head){204, NULL, 0, false, NULL, 784111777, false},
+	print(&(struct http_head){204, NULL, 0, false, NULL, NULL, 784111777, false},
 	    "HTTP/1.1 204 No Content\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n");
 }
 
@@ -159,7 +161,8 @@ response_without_room(void **state)
 	(void)state;
 	buf_init(&b, 20);
 	assert_int_equal(
-	    http_head_print(&b, &(struct http_head){200, "a/b", 1, true, "", 0, false}), ERR_LIMIT);
+	    http_head_print(&b, &(struct http_head){200, "a/b", 1, true, "", NULL, 0, false}),
+	    ERR_LIMIT);
 	buf_deinit(&b);
 }
 

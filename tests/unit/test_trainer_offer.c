@@ -29,7 +29,7 @@ sink(void *context, int level, const char *text)
 {
 	(void)context;
 	lines++;
-	snprintf(line, sizeof(line), "%s %s", events_level_name(level), text);
+	snprintf(line, sizeof(line), "%s %s", line_level_name(level), text);
 }
 
 static bool
