@@ -14,7 +14,9 @@ is() { # is SERIES VALUE: does the file say so?
 value() {
 	sed -n "s/^rivulet_agent_$1 //p" "$FLEET/node/agent.prom"
 }
-fleet_start ""
+fleet_start "[limits]
+long_poll = 1
+retry_after = 1"
 mkdir "$FLEET/node"
 glyph_device a 1 60
 sed -i "s,^\\[device\\],&\nmetrics_file = $FLEET/node/agent.prom," "$FLEET/a/rivulet.conf"

@@ -75,12 +75,14 @@ put_setting(const char *config, bool daemon)
 	char path[PATH_MAX + 32];
 
 	snprintf(path, sizeof(path), "%s.d", config);
-	(void)mkdir(path, 0755);
+	/* For whoever runs the program, whatever the umask. */
+	(void)!(mkdir(path, 0755) == 0 && chmod(path, 0755) != 0);
 	snprintf(path, sizeof(path), "%s.d/json-log.conf", config);
 	FILE *f = fopen(path, "w");
 	if (!f)
 		return;
 	fprintf(f, "[%s]\nlog_format = json\n", daemon ? "server" : "device");
+	(void)!fchmod(fileno(f), 0644);
 	fclose(f);
 }
 
