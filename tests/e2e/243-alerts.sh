@@ -19,7 +19,7 @@ run 0 promtool check rules "$FLEET/board.yml"
 promtool test rules $alerts/rules_test.yml >"$FLEET/committed" 2>&1 &
 committed=$!
 # shellcheck disable=SC2046 # no words: all
-run 0 tests/tools/record_alerts.sh "$FLEET/recorded" $([ -n "${FULL:-}" ] || echo down devices_missing)
+run 0 tests/tools/record_alerts.sh "$FLEET/recorded" $([ -n "${FULL:-}" ] || echo down agent devices_missing)
 wait $committed || fleet_fail "$alerts/rules_test.yml: $(cat "$FLEET/committed")"
 cp $alerts/rivulet.rules.yml "$FLEET"
 tests/tools/alerts.py write "$FLEET/recorded" >"$FLEET/rules_test.yml" || fleet_fail "no test was written"

@@ -7,12 +7,13 @@
                                       the headings that the alerts name are in docs/operators.md,
                                       and docs/metrics.md has a line for each
 
-RECORDED holds NAME.prom for each scrape (empty: it failed), NAME.at (the Unix time of it), and `cases`, a line for each case:
+RECORDED holds NAME.prom for each scrape (empty: it failed), NAME.at (the Unix time of it), for a device's file NAME.who (its instance and
+job), and `cases`, a line for each case:
 
-    ALERT LABELS SCRAPE... -- SCRAPE... [lasts]     LABELS: those of the alert, NAME=VALUE,... or -
+    ALERT LABELS SCRAPE... -- SCRAPE... [lasts[:MINUTES]]     LABELS: those of the alert, NAME=VALUE,... or -
 
 The alert is quiet while what the first scrapes found lasts, and fires once the last of the second was found for as long as it says (with
-`lasts`: and for as long as it looks back). Without second ones it never fires.
+`lasts`: and for as long as it looks back, or for MINUTES). Without second ones it never fires.
 """
 import json
 import os
@@ -48,14 +49,19 @@ def looks_back(expr):
     return max([minutes(t) for t in re.findall(r"(?:\[|offset )(\d+[mhd])", expr)], default=0)
 
 
+def scraped(folder, name):
+    path = f"{folder}/{name}.who"
+    return dict(zip(("instance", "job"), read(path).split())) if os.path.exists(path) else WHO
+
+
 def scrape(folder, name):
     """{(metric, labels): value} as Prometheus would have them, and when it was."""
-    text, at = read(f"{folder}/{name}.prom"), float(read(f"{folder}/{name}.at"))
-    found = {("up", tuple(WHO.items())): "1" if text else "0"}
+    text, at, who = read(f"{folder}/{name}.prom"), float(read(f"{folder}/{name}.at")), scraped(folder, name)
+    found = {("up", tuple(who.items())): "1" if text else "0"}
     for line in text.split("\n"):
         match = SERIES.match(line)
         if match:
-            labels = dict(LABEL.findall(match.group(2) or ""), **WHO)
+            labels = dict(LABEL.findall(match.group(2) or ""), **who)
             found[match.group(1), tuple(labels.items())] = match.group(3)
     return found, at
 
@@ -75,9 +81,10 @@ def steps(minutes):
 
 def lengths(rule, quiet, firing, lasts):
     """How many minutes each scrape's values last. What lasts is compared with itself, and needs little of before."""
-    back, hold = looks_back(rule["expr"]), steps(minutes(rule["for"])) + 2 * STEP
+    back = looks_back(rule["expr"])
+    hold = steps(minutes(rule["for"])) + 2 * STEP
     before = [steps(((min(back, 180) if lasts else back) + hold) // len(quiet))] * len(quiet)
-    return before, [STEP] * (len(firing) - 1) + [hold + (back if lasts else 0)] if firing else []
+    return before, [STEP] * (len(firing) - 1) + [hold + (steps(int(lasts.partition(":")[2] or back)) if lasts else 0)] if firing else []
 
 
 def case(folder, rule, labels, quiet, firing, lasts):
@@ -96,7 +103,7 @@ def case(folder, rule, labels, quiet, firing, lasts):
         told = ",".join(f'{k}="{v}"' for k, v in sorted(names))
         print(f"      - {{series: '{metric}{{{told}}}', values: '{' '.join(values)}'}}")
     print("    alert_rule_test:")
-    told = dict(WHO, **dict(pair.split("=", 1) for pair in labels.split(",") if labels != "-"))
+    told = dict(scraped(folder, quiet[0]), **dict(pair.split("=", 1) for pair in labels.split(",") if labels != "-"))
     expect(rule, sum(before) - 1, None)
     if firing:
         expect(rule, minute - 1, told)
@@ -119,8 +126,8 @@ def write(folder):
     print(f"# promtool test rules rules_test.yml\nrule_files: [rivulet.rules.yml]\nevaluation_interval: {STEP}m\ntests:")
     for line in read(f"{folder}/cases").strip().split("\n"):
         alert, labels, *names = line.split(" ")
-        lasts = names[-1] == "lasts"
-        names = names[: len(names) - lasts] + ([] if "--" in names else ["--"])
+        lasts = names.pop() if names[-1].startswith("lasts") else ""
+        names = names + ([] if "--" in names else ["--"])
         at = names.index("--")
         case(folder, known[alert], labels, names[:at], names[at + 1 :], lasts)
 

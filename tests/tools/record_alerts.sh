@@ -49,6 +49,11 @@ kept() {
 	keep "$keep_name"
 	value | awk "{ v = \$1 + 0; found = \$1 != \"NaN\" && ($keep_test) } END { exit !found }"
 }
+keep_file() { # keep_file NAME: what node_exporter would find in the device's file
+	date +%s.%N >"$RECORDED/$1.at"
+	echo gateway-7.example:9100 node >"$RECORDED/$1.who"
+	cp "$FLEET/agent.prom" "$RECORDED/$1.prom"
+}
 alert() { echo "$*" >>"$RECORDED/cases"; }
 
 # --- what is done to it
@@ -405,6 +410,57 @@ state_slow() {
 	: >"$FLEET/rules"
 	keep slow.disk
 	alert RivuletStoreSlow - slow.before -- slow.disk
+}
+
+# Two devices, the first of which runs and writes its file.
+begin_agents() {
+	begin "[limits]
+long_poll = 1
+retry_after = 1"
+	for name in one two; do
+		glyph_device $name 1 40
+		sed -i "s,^\\[device\\],&\nmetrics_file = $FLEET/agent.prom," "$FLEET/$name/rivulet.conf"
+	done
+	fleet_run one
+	file_when 'waiting{reason="no-job"} 1'
+}
+file_has() { grep -q "^rivulet_agent_$1" "$FLEET/agent.prom" 2>/dev/null; }
+file_when() { within 60 file_has "$1" || fleet_fail "no $1: $(cat "$FLEET/agent.prom")"; }
+
+state_agent() {
+	begin_agents
+	keep_file agent.before
+	fleet_kill TERM "$AGENT_PID"
+	rm "$FLEET/agent.prom"
+	# Certificates for five days from now on.
+	printf '[identity]\ndevice_validity = 5d\n' >>"$FLEET/rivuletd.conf"
+	fleet_kill TERM "$DAEMON_PID"
+	fleet_restart
+	run 0 "$RIVULET" rotate --home "$FLEET/two"
+	fleet_run two
+	file_when 'certificate_expiry_timestamp_seconds '
+	keep_file agent.short
+	alert RivuletAgentCertificateEnds - agent.before -- agent.short
+}
+
+state_agent_waits() {
+	shim=$PWD/$BUILD/tests/shim/faults.so
+	[ -f "$shim" ] || skip "needs $shim"
+	fleet_dir
+	: >"$FLEET/rules"
+	wrapped "export LD_PRELOAD=$shim RIVULET_SHIM=$FLEET/rules"
+	begin_agents
+	keep_file waits.before
+	echo "write ENOSPC $FLEET/state/spool" >"$FLEET/rules.new"
+	mv "$FLEET/rules.new" "$FLEET/rules"
+	submit full 's/"goal": 2/"goal": 1/'
+	file_when 'outbox_deltas 1'
+	keep_file waits.outbox
+	alert RivuletAgentOutboxStuck - waits.before -- waits.outbox lasts
+	fleet_kill KILL "$DAEMON_PID"
+	file_when 'waiting{reason="unreachable"} 1'
+	keep_file waits.away
+	alert RivuletAgentSilent - waits.before -- waits.away lasts:30
 }
 
 # Minutes pass in seconds here: who did not ask for work since is out of contact, and then silent.
