@@ -312,6 +312,9 @@ deps-dev: deps
 DOCUMENTS := README.md LICENSE CHANGELOG.md CONTRIBUTING.md $(wildcard docs/*.md docs/*.svg docs/*.yaml examples/*) wire/FORMAT.md model/ARITHMETIC.md systemd/README.md client/README.md lab/README.md command/README.md daemon/README.md \
              site/README.md site/plan/README.md site/schedule/README.md client/device/rivulet.h
 DOCDIR     := $(PREFIX)/share/doc/rivulet
+# Alerts and a board, for whoever watches a coordinator.
+WATCHING   := prometheus/rivulet.rules.yml prometheus/rules_test.yml grafana/rivulet.json
+WATCHDIR   := $(PREFIX)/share/doc/rivuletd
 LIBDIR     ?= $(PREFIX)/lib
 # systemd, sysusers and tmpfiles read these below /usr and /usr/local alone.
 UNITDIR    ?= $(PREFIX)/lib/systemd/system
@@ -353,6 +356,7 @@ install: all
 	@if command -v scdoc >/dev/null; then install -d $(addprefix $(DESTDIR),$(sort $(dir $(foreach p,$(BUILT_PAGES),$(call page,$p))))); \
 	    $(foreach p,$(BUILT_PAGES),$(call put_page,$p) &&) :; fi
 	for f in $(DOCUMENTS); do install -m 644 $$f $(DESTDIR)$(DOCDIR)/$$f || exit 1; done
+	for f in $(WATCHING); do install -D -m 644 contrib/$$f $(DESTDIR)$(WATCHDIR)/$$f || exit 1; done
 
 # What install put there, with the same PREFIX, LIBDIR, UNITDIR and DESTDIR, whichever programs it built; settings, users and state stay.
 INSTALLED = $(addprefix $(PREFIX)/bin/,$(PROGRAMS)) $(addprefix $(LIBDIR)/,librivulet.a $(SONAME) librivulet.so pkgconfig/rivulet.pc) \
@@ -361,7 +365,7 @@ INSTALLED = $(addprefix $(PREFIX)/bin/,$(PROGRAMS)) $(addprefix $(LIBDIR)/,libri
 .PHONY: uninstall
 uninstall:
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
-	rm -rf $(DESTDIR)$(SHAREDIR) $(DESTDIR)$(DOCDIR)
+	rm -rf $(addprefix $(DESTDIR),$(SHAREDIR) $(DOCDIR) $(WATCHDIR))
 
 clean:
 	rm -rf build dist

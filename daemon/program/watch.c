@@ -169,11 +169,15 @@ recovered(struct watch *h)
 	wake_ring(&h->services->wake);
 }
 
+/* What the disk holds is told during a fault, too: then more than ever. */
 static void
-look_now_and_then(struct watch *h)
+look_now_and_then(struct watch *h, bool ready)
 {
+	if (h->looks++ % FORECAST_EVERY != 0)
+		return;
 	usage_watch_look(h->services->usage, h->services);
-	engine_delete_old(h->services->engine);
+	if (ready)
+		engine_delete_old(h->services->engine);
 }
 
 static void
@@ -223,8 +227,7 @@ look(struct watch *h)
 		health_note(
 		    h->services->health, store_is_there(h->services->store, &gone), 0, gone.text);
 		spool_lost_count(h->services->spool);
-		if (h->looks++ % FORECAST_EVERY == 0)
-			look_now_and_then(h);
+		look_now_and_then(h, true);
 		if (h->looks % KEYS_EVERY == 0)
 			look_at_keys(h);
 		keep_reserve(h->services);
@@ -232,6 +235,7 @@ look(struct watch *h)
 		rounds_look_after(h->services->engine);
 		return;
 	}
+	look_now_and_then(h, false);
 	uint64_t need = health_need(h->services->health);
 	bool memory = reason == WAIT_NO_MEMORY;
 	enum err e = try_all(h, memory ? need : 0, memory ? 0 : need, &why);

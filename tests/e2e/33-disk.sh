@@ -283,6 +283,8 @@ if [ "$DISK_MOUNTS" = yes ]; then
 	within 30 not_ready disk-full || fleet_fail "tmpfs: /readyz says $(curl_admin /readyz)"
 	sleep 2
 	not_ready disk-full || fleet_fail "tmpfs: ready on a full disk"
+	free() { curl_admin /metrics | awk '$1 == "rivulet_disk_free_bytes" { exit !($2 < 2097152) }'; }
+	within 20 free || fleet_fail "tmpfs: the disk is full, and /metrics has of before: $(curl_admin /metrics | grep '^rivulet_disk')"
 	# Somebody goes on filling it, and it can still be administered.
 	(while :; do cat /dev/zero >>"$FLEET/state/ballast" 2>/dev/null; sleep 0.01; done) &
 	filler=$!

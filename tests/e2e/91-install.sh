@@ -31,6 +31,7 @@ for f in bin/rivuletd bin/rivulet lib/librivulet.so.1; do
 done
 "$root/bin/rivuletd" --version | grep -q ', schema [1-9]'
 for f in lib/librivulet.a lib/librivulet.so lib/librivulet.so.1 include/rivulet.h lib/pkgconfig/rivulet.pc share/doc/rivulet/README.md share/doc/rivulet/examples/pumps.json \
+	share/doc/rivuletd/prometheus/rivulet.rules.yml share/doc/rivuletd/prometheus/rules_test.yml share/doc/rivuletd/grafana/rivulet.json \
 	lib/sysusers.d/rivuletd.conf lib/tmpfiles.d/rivuletd.conf lib/sysusers.d/rivulet.conf lib/tmpfiles.d/rivulet.conf share/rivulet/trainer-user.conf \
 	share/bash-completion/completions/rivulet share/bash-completion/completions/rivuletd share/zsh/site-functions/_rivulet share/zsh/site-functions/_rivuletd; do
 	[ -s "$root/$f" ] || { echo "$f was not installed"; exit 1; }

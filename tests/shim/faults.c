@@ -6,7 +6,8 @@
  *
  * with write for write, pwrite and pwrite64, sync for fsync and fdatasync, open for what creates or writes only, look for opening what is
  * only read and for asking whether it may be, map for the pages of a file, which are then as those of a disk that fails, access for what asks
- * after writing only, and rename by its second path. ERRNO: ENOSPC, EROFS, EIO, EMFILE, ENOMEM, EACCES; or KILL:N, and the process ends by SIGKILL in its Nth such call.
+ * after writing only, and rename by its second path. ERRNO: ENOSPC, EROFS, EIO, EMFILE, ENOMEM, EACCES; or KILL:N, and the process ends by SIGKILL in its Nth such call;
+ * or SLOW:N, and such a call takes N ms longer.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -30,6 +31,7 @@ struct rule {
 	char call[12], pattern[200];
 	int number;
 	unsigned long left; /* calls until the kill; 0: it fails with the number */
+	unsigned long slow_ms; /* not 0: it does not fail */
 };
 
 static struct rule rules[RULES_MAX];
@@ -72,6 +74,7 @@ parse(char *text)
 			continue;
 		r.number = number_of(name);
 		r.left = strncmp(name, "KILL:", 5) == 0 ? strtoul(name + 5, NULL, 10) : 0;
+		r.slow_ms = strncmp(name, "SLOW:", 5) == 0 ? strtoul(name + 5, NULL, 10) : 0;
 		if (strcmp(r.call, "memory") == 0)
 			limit = strtoul(r.pattern, NULL, 10);
 		else
@@ -125,6 +128,7 @@ hit(struct rule *r)
 static int
 fails(const char *call, const char *path)
 {
+	unsigned long slow_ms = 0;
 	int number = 0;
 
 	refresh();
@@ -133,9 +137,13 @@ fails(const char *call, const char *path)
 	pthread_mutex_lock(&lock);
 	for (int i = 0; i < rule_count && !number; i++)
 		if (strcmp(rules[i].call, call) == 0 &&
-		    (rules[i].pattern[0] == '*' || strstr(path, rules[i].pattern)))
-			number = hit(&rules[i]);
+		    (rules[i].pattern[0] == '*' || strstr(path, rules[i].pattern))) {
+			slow_ms += rules[i].slow_ms;
+			number = rules[i].slow_ms ? 0 : hit(&rules[i]);
+		}
 	pthread_mutex_unlock(&lock);
+	if (slow_ms > 0)
+		usleep((useconds_t)slow_ms * 1000);
 	return number;
 }
 
