@@ -79,7 +79,7 @@ class Agent(unittest.TestCase):
         within(30, "it ends", lambda: "trainer.ended" in self.fleet.log("fails"))
         lines = [line for line in self.fleet.log("fails").splitlines() if " task.aborted " in line]
         for line in lines:
-            self.assertRegex(line, r'Expecting property name [^"]* \(char 1\) "$')
+            self.assertRegex(line, r'Expecting property name [^"]* \(char 1\) " request=[0-9a-f-]+$')
         # Python writes the last one once more as the program ends: before its log is taken, or behind.
         told = [line.count("Traceback") for line in lines]
         self.assertIn(told, ([1, 1, 1], [1, 1, 2]), lines)
