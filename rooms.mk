@@ -88,7 +88,7 @@ USES_daemon/changes  := http jobs registry config runtime
 USES_daemon/api      := changes lookup metrics claim server http usage engine tasks rounds jobs stuck spool models registry keys age audit quota store config runtime report
 USES_daemon/backup   := models audit keys store config runtime
 USES_daemon/check    := backup spool models keys age audit store config runtime
-USES_daemon/program  := check backup api fold usage engine rounds jobs server http stuck spool models registry keys age audit quota store sets config runtime
+USES_daemon/program  := check backup api fold usage engine rounds jobs server http stuck spool models registry keys age audit quota store sets config runtime report
 
 # The device: librivulet (below), the agent, and the subcommands of a device.
 ROOMS_client    := host home session settings eligibility models outbox work device external agent cli doctor commands

@@ -20,4 +20,14 @@
 #define SSL_SESSION_set_time(session, t) (SSL_SESSION_set_time)(session, (long)(t))
 #endif
 
+/* Does this verdict on a certificate mean that no CA that is trusted has made it? */
+static inline int
+ossl_other_ca(long verdict)
+{
+	return verdict == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY ||
+	    verdict == X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE ||
+	    verdict == X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT ||
+	    verdict == X509_V_ERR_CERT_SIGNATURE_FAILURE;
+}
+
 #endif

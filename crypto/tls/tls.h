@@ -75,8 +75,8 @@ bool tls_heard(const struct tls_session *s);
  * X509_COMMON_NAME. Until the handshake has succeeded the name proves nothing: anybody can make, or show, such a certificate.
  * Raw text from outside. */
 const char *tls_claimed(const struct tls_session *s);
-/* Did the handshake fail because the peer's certificate was refused? */
-bool tls_peer_refused(const struct tls_session *s);
+/* Did the handshake fail because no CA that is trusted here has made the peer's certificate? */
+bool tls_other_ca(const struct tls_session *s);
 /* Why the session failed, one line, never NULL. */
 const char *tls_why(const struct tls_session *s);
 

@@ -513,9 +513,9 @@ tls_claimed(const struct tls_session *s)
 }
 
 bool
-tls_peer_refused(const struct tls_session *s)
+tls_other_ca(const struct tls_session *s)
 {
-	return s->ended == TLS_FAILED && !s->over && s->flags != 0;
+	return s->ended == TLS_FAILED && !s->over && (s->flags & MBEDTLS_X509_BADCERT_NOT_TRUSTED);
 }
 
 const char *

@@ -588,9 +588,9 @@ tls_claimed(const struct tls_session *s)
 }
 
 bool
-tls_peer_refused(const struct tls_session *s)
+tls_other_ca(const struct tls_session *s)
 {
-	return s->ended == TLS_FAILED && !s->over && SSL_get_verify_result(s->ssl) != X509_V_OK;
+	return s->ended == TLS_FAILED && !s->over && ossl_other_ca(SSL_get_verify_result(s->ssl));
 }
 
 const char *

@@ -9,6 +9,7 @@
 #include "log.h"
 #include "registry.h"
 #include "services.h"
+#include "spent.h"
 #include "store.h"
 
 /* Reading deltas that the coordinator holds: how much of an upload is there; a kept delta of an ended round. */
@@ -103,7 +104,9 @@ api_delta_began(struct exchange *x, struct spool_part *part)
 	if (!*part->began && request_id_valid(x->request.began))
 		spool_began(x->services->spool, part, x->request.began);
 	hex_encode(device, x->who.device, 8);
-	log_limited(LOG_LEVEL_INFO, "delta.resumed", LOG_S("task", x->param[0]),
+	if (!spent_log(x->services->spent, x->services->config, x->who.device, 0))
+		return;
+	log_event(LOG_LEVEL_INFO, "delta.resumed", LOG_S("task", x->param[0]),
 	    LOG_S("device", device), LOG_U("offset", x->request.offset), LOG_S("request", x->id),
 	    LOG_S("began", part->began));
 }

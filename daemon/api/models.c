@@ -96,6 +96,8 @@ send_map(struct exchange *x, struct models_map *map, const char *name)
 	x->response.file = map;
 	x->response.file_at = from;
 	x->response.file_len = len;
+	if (x->request.method == VERB_HEAD)
+		return;
 	models_note_sent(x->services->models, map, len);
 	if (x->who.roles & ROLE_DEVICE)
 		tasks_count_down(x->services->engine, map->id, len);

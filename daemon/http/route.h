@@ -8,7 +8,7 @@ enum route_kind {
 	ROUTE_WORK, /* runs on a worker, may block on the store and the disk */
 	/* As ROUTE_WORK, may take long: on other workers of low priority, one request of an owner at a time. */
 	ROUTE_SLOW,
-	ROUTE_ASIDE, /* as ROUTE_WORK, on a worker of its own that nothing else keeps busy */
+	ROUTE_ASIDE, /* as ROUTE_WORK, on a worker of its own that nothing else keeps busy, one request of an owner at a time */
 	ROUTE_POLL, /* on the I/O thread; may park the exchange */
 	ROUTE_STREAM, /* the body goes piece by piece to stream_ops */
 };

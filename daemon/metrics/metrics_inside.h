@@ -29,7 +29,8 @@ struct metrics_process {
 
 /* By the last look of program/watch; NaN before the first. */
 struct metrics_disk {
-	double free_bytes, total_bytes, need_bytes, models_bytes, database_bytes;
+	double free_bytes, total_bytes, need_bytes, models_bytes, database_bytes, lost_files,
+	    lost_bytes;
 };
 
 #define METRICS_ROUTE_BYTES 64
@@ -48,7 +49,7 @@ struct metrics_view {
 	uint64_t stuck[STUCK_KINDS];
 	bool ready;
 	enum wait_reason unready;
-	uint64_t reserve_bytes, log_skipped, incarnation, ca_generation, lost_files, lost_bytes;
+	uint64_t reserve_bytes, reserve_wanted, log_skipped, incarnation, ca_generation;
 	bool ca_rotating, clock_doubted;
 	double certificate_ends, ca_ends; /* Unix time */
 	/* Sums that /v1/status has. */

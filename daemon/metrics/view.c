@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "archive.h"
+#include "config.h"
 #include "drive.h"
 #include "health.h"
 #include "job_list.h"
 #include "log.h"
-#include "lost.h"
 #include "metrics_inside.h"
 #include "models.h"
 #include "registry.h"
@@ -56,17 +56,17 @@ read_server(struct metrics_view *v, const struct services *s)
 static void
 read_disk(struct metrics_view *v, const struct services *s)
 {
-	struct lost_report lost;
+	const struct config *c = shared_take(s->config);
 	struct usage u;
 
-	v->disk = (struct metrics_disk){NAN, NAN, NAN, NAN, NAN};
+	v->disk = (struct metrics_disk){NAN, NAN, NAN, NAN, NAN, NAN, NAN};
 	if (usage_watch_last(s->usage, &u))
 		v->disk = (struct metrics_disk){(double)u.free_bytes, (double)u.total_bytes,
-		    (double)u.need_bytes, (double)u.models_bytes, (double)u.database_bytes};
+		    (double)u.need_bytes, (double)u.models_bytes, (double)u.database_bytes,
+		    (double)u.lost.files, (double)u.lost.bytes};
 	v->reserve_bytes = s->reserve ? reserve_held(s->reserve) : 0;
-	spool_lost_report(s->fixed, &lost);
-	v->lost_files = lost.files;
-	v->lost_bytes = lost.bytes;
+	v->reserve_wanted = c->reserve;
+	shared_give(s->config, c);
 	spool_report(s->spool, &v->spool);
 	archive_report(s->archive, &v->archive);
 }

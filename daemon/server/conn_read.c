@@ -129,9 +129,9 @@ conn_advance_handshake(struct conn *c)
 	if (r != TLS_OK) {
 		const bool heard = tls_heard(c->tls);
 		conn_count_handshake(c,
-		    tls_peer_refused(c->tls) ? HANDSHAKE_OTHER_CA
-			: heard		     ? HANDSHAKE_FAILED
-					     : HANDSHAKE_SILENT);
+		    tls_other_ca(c->tls) ? HANDSHAKE_OTHER_CA
+			: heard		 ? HANDSHAKE_FAILED
+					 : HANDSHAKE_SILENT);
 		log_failed(c, heard);
 		conn_close(c);
 		return false;

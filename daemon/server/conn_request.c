@@ -83,9 +83,11 @@ give_to_worker(struct conn *c, enum conn_state state, void (*fn)(void *arg))
 	const enum route_kind kind = c->x.route->kind;
 
 	conn_change_state(c, state);
-	enum err e = kind == ROUTE_SLOW && s->slow
-	    ? worker_submit_for(s->slow, c->x.who.owner, fn, &c->x)
-	    : worker_submit(kind == ROUTE_ASIDE && s->aside ? s->aside : s->pool, fn, &c->x);
+	struct worker_pool *own = kind == ROUTE_SLOW ? s->slow
+	    : kind == ROUTE_ASIDE		     ? s->aside
+						     : NULL;
+	enum err e = own ? worker_submit_for(own, c->x.who.owner, fn, &c->x)
+			 : worker_submit(s->pool, fn, &c->x);
 	if (!e)
 		return;
 	conn_change_state(c, CONN_WRITE);
@@ -195,7 +197,7 @@ conn_still_may(struct conn *c)
 bool
 conn_is_known(const struct conn *c)
 {
-	return (c->x.who.roles & ~(unsigned)(ROLE_ANYONE | ROLE_SUSPENDED)) != 0;
+	return c->kind != CONN_PROBE && (c->x.who.roles & ~(unsigned)ROLE_ANYONE) != 0;
 }
 
 void

@@ -60,7 +60,7 @@ level_of(const struct conn *c)
 static bool
 may_log(const struct conn *c, enum log_level weight, size_t text)
 {
-	return weight == LOG_LEVEL_DEBUG || !c->tls || !conn_is_known(c) ||
+	return weight == LOG_LEVEL_DEBUG || c->kind == CONN_LOCAL || !conn_is_known(c) ||
 	    (c->x.who.roles & ROLE_ADMIN) ||
 	    spent_log(c->io->services->spent, c->io->services->config, c->x.who.owner, text);
 }
@@ -77,7 +77,8 @@ log_response(const struct conn *c)
 	if (known)
 		hex_encode(device, x->who.device, 8);
 	/* What others may cause as often as they like. */
-	bool crowd = refused && (!conn_is_known(c) || x->response.status == 429);
+	bool crowd = refused &&
+	    (!conn_is_known(c) || (x->who.roles & ROLE_SUSPENDED) || x->response.status == 429);
 	if ((crowd && !log_has_room(level_of(c))) ||
 	    !may_log(c, weight_of(x), strlen(x->request.path) + strlen(x->response.why)))
 		return;

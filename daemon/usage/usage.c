@@ -13,6 +13,7 @@
 #include "config.h"
 #include "engine.h"
 #include "log.h"
+#include "lost.h"
 #include "report.h"
 #include "services.h"
 #include "shared.h"
@@ -124,6 +125,7 @@ usage_read(const struct services *s, struct usage *out, struct why *why)
 	out->database_bytes = database_bytes(dir);
 	out->keep_bytes = may_keep(s, kept.used_bytes);
 	out->spool_on_disk = !spool_in_memory(s->spool);
+	spool_lost_report(s->fixed, &out->lost);
 	out->need_bytes = needed(s, out);
 	return ERR_OK;
 }

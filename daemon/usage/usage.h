@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "err.h"
+#include "report.h"
 
 struct services;
 struct job_view;
@@ -17,6 +18,7 @@ struct usage {
 	/* Bytes that deltas of ended rounds may still take; 0: such deltas are not kept. */
 	uint64_t keep_bytes;
 	bool spool_on_disk;
+	struct lost_report lost;
 	uint64_t need_bytes; /* bytes that running and paused jobs will still take */
 };
 
