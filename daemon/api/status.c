@@ -248,29 +248,35 @@ may_read(struct exchange *x)
 	return false;
 }
 
-void
-api_status(struct exchange *x)
+/* So much, and no more, an agent needs that tries out a new certificate. */
+static void
+add_first(struct json *v, struct exchange *x)
+{
+	struct health_report state;
+
+	json_add_string(v, "version", version_text());
+	ready_report(x->services, &state);
+	json_add_bool(v, "ready", !state.reason);
+	json_add_string(v, "reason", wait_reason_name(state.reason));
+	json_add(v, "you", asker_json(x));
+}
+
+static void
+add_rest(struct json *v, struct exchange *x)
 {
 	const struct services *s = x->services;
 	struct health_report state;
 	struct registry_report devices;
 	struct server_report server;
 
-	if (!may_read(x))
-		return;
-	struct json *v = json_object();
 	registry_report(s->registry, &devices);
 	server_report(s->server, &server);
-	json_add_string(v, "version", version_text());
+	ready_report(s, &state);
 	json_add_string(v, "backend", tls_backend());
 	json_add_u64(v, "incarnation", s->incarnation);
 	json_add_seconds(v, "started_at", s->started_at);
 	json_add_double(v, "uptime_s", clock_seconds() - s->started);
-	ready_report(s, &state);
-	json_add_bool(v, "ready", !state.reason);
-	json_add_string(v, "reason", wait_reason_name(state.reason));
 	json_add_string(v, "detail", state.detail);
-	json_add(v, "you", asker_json(x));
 	json_add(v, "devices", devices_json(&devices));
 	json_add(v, "spool", spool_json(s));
 	json_add(v, "kept", kept_json(s));
@@ -286,10 +292,20 @@ api_status(struct exchange *x)
 		json_add(v, "reports", metrics_reports(s));
 	}
 	json_add_u64(v, "connections", server.connections);
+}
+
+void
+api_status(struct exchange *x)
+{
+	if (!may_read(x))
+		return;
+	struct json *v = json_object();
+	add_first(v, x);
 	if (x->who.roles & ROLE_SUSPENDED) {
 		json_add(v, "jobs", json_array());
 		exchange_json(x, 200, v);
-	} else {
-		views_jobs(x, v);
+		return;
 	}
+	add_rest(v, x);
+	views_jobs(x, v);
 }

@@ -272,8 +272,7 @@ exchange_finish(struct exchange *x)
 	exchange_problem(x, PROBLEM_INTERNAL, "the answer's header %s is too long", name);
 }
 
-/* Who has something that cannot be taken now waits longer than who is without work. */
-/* Who is suspended, or asks for what cannot be answered now. */
+/* For who is suspended; and for what cannot be taken or answered now, which waits longer than who is without work. */
 static void
 retry_later(struct exchange *x, bool suspended)
 {

@@ -18,7 +18,6 @@ struct services;
 /* Jobs with series of their own: running, then paused, then those that ended last, within METRICS_ENDED_S. */
 #define METRICS_JOBS 50
 #define METRICS_ENDED_S 300
-#define METRICS_NAME_BYTES 64 /* of a job's name */
 
 /* All metrics in the Prometheus text format 0.0.4. ready: as ready_report says. ERR_NOMEM. */
 ERR_MUST_USE enum err metrics_print(

@@ -2,8 +2,11 @@
 #define METRICS_INSIDE_H
 #include "age.h"
 #include "metrics.h"
+#include "recipe.h"
 #include "report.h"
 #include "stuck.h"
+
+struct job_view;
 
 /* Inside of the room: what is copied (view.c, view_jobs.c, process.c), how it is named (table.c, labels.c), and how it is shown (print.c,
  * reports.c). */
@@ -11,7 +14,7 @@
 /* A job's values. NaN: it has none now. */
 struct metrics_job {
 	unsigned rank; /* running jobs first */
-	char id[33], name[METRICS_NAME_BYTES + 1];
+	char id[33], name[RECIPE_NAME_MAX];
 	enum job_state state;
 	double ended_at; /* Unix time */
 	uint64_t round, rounds_committed;
@@ -64,6 +67,8 @@ struct metrics_view {
 
 /* Fills all but process and jobs. */
 void metrics_view_read(struct metrics_view *v, const struct services *s);
+/* Puts a job in its place, or leaves it out. */
+void metrics_view_job(struct metrics_view *v, const struct job_view *job);
 ERR_MUST_USE enum err metrics_view_jobs(struct metrics_view *v, const struct services *s);
 void metrics_view_process(struct metrics_view *v, const struct services *s);
 

@@ -9,19 +9,6 @@
 #include "metrics_inside.h"
 #include "services.h"
 
-/* The name, cut between two characters. */
-static void
-copy_name(char out[METRICS_NAME_BYTES + 1], const char *name)
-{
-	size_t n = strlen(name);
-
-	if (n > METRICS_NAME_BYTES)
-		for (n = METRICS_NAME_BYTES; n > 0 && ((unsigned char)name[n] & 0xC0) == 0x80;)
-			n--;
-	memcpy(out, name, n);
-	out[n] = '\0';
-}
-
 static void
 copy_open(struct metrics_job *out, const struct job_view *j)
 {
@@ -56,7 +43,7 @@ copy_job(struct metrics_job *out, const struct job_view *j)
 	if (out->stuck)
 		out->stuck_since = j->stuck_since;
 	hex_encode(out->id, j->id, sizeof(j->id));
-	copy_name(out->name, j->name);
+	memcpy(out->name, j->name, sizeof(j->name));
 	copy_open(out, j);
 }
 
@@ -84,20 +71,26 @@ insert(struct metrics_view *v, const struct metrics_job *j)
 	v->jobs[i] = *j;
 }
 
+void
+metrics_view_job(struct metrics_view *v, const struct job_view *job)
+{
+	struct metrics_job j;
+
+	copy_job(&j, job);
+	insert(v, &j);
+}
+
 enum err
 metrics_view_jobs(struct metrics_view *v, const struct services *s)
 {
 	struct engine_slice *slice = calloc(1, sizeof(*slice));
-	struct metrics_job j;
 
 	if (!slice)
 		return ERR_NOMEM;
 	slice->ended_after = clock_wall() - METRICS_ENDED_S;
 	while (engine_jobs(s->engine, slice))
-		for (size_t i = 0; i < slice->count; i++) {
-			copy_job(&j, &slice->jobs[i]);
-			insert(v, &j);
-		}
+		for (size_t i = 0; i < slice->count; i++)
+			metrics_view_job(v, &slice->jobs[i]);
 	free(slice);
 	return ERR_OK;
 }

@@ -168,7 +168,7 @@ usage_watch_look(struct usage_watch *w, const struct services *s)
 {
 	struct usage u;
 
-	if (usage_read(s, &u, NULL))
+	if (!w || usage_read(s, &u, NULL))
 		return;
 	const bool tight = !usage_fits(&u, u.need_bytes);
 	pthread_mutex_lock(&w->lock);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "buf.h"
+#include "engine.h"
 #include "metrics_inside.h"
 #include "routes.h"
 
@@ -76,7 +77,6 @@ bounded(void **state)
 	const size_t most = metrics_series_most(count);
 	print_message("at most %zu series\n", most);
 	assert_true(most > 1000 && most < 2000);
-	/* No two rows share a place, and each scale is that of its histogram: both are counted by the table alone. */
 	assert_true(metrics_series_most(count + 1) == most + SERVER_CLASSES);
 }
 
@@ -119,6 +119,36 @@ values(void **state)
 	}
 }
 
+/* --- which jobs have series */
+
+static void
+jobs_with_series(void **state)
+{
+	static struct metrics_view v;
+	static struct job_view j;
+
+	(void)state;
+	_Static_assert(sizeof(j.name) <= 65, "no name is longer than 64 bytes");
+	for (size_t i = 0; i < 60; i++) {
+		j.state = i < 20 ? JOB_DONE : i < 40 ? JOB_PAUSED : JOB_RUNNING;
+		j.ended_at_seconds = i < 20 ? (double)i : NAN;
+		j.metric.loss = 1;
+		metrics_view_job(&v, &j);
+	}
+	assert_int_equal(v.job_count, METRICS_JOBS);
+	assert_int_equal(v.jobs_omitted, 60 - METRICS_JOBS);
+	for (size_t i = 0; i < METRICS_JOBS; i++)
+		assert_int_equal(v.jobs[i].state,
+		    i < 20	 ? JOB_RUNNING
+			: i < 40 ? JOB_PAUSED
+				 : JOB_DONE);
+	/* Of those that are over the last to end come first. */
+	for (size_t i = 40; i < METRICS_JOBS; i++)
+		assert_true(v.jobs[i].ended_at == (double)(59 - i));
+	/* No round is open, and nothing was measured. */
+	assert_true(isnan(v.jobs[0].reports) && isnan(v.jobs[0].loss));
+}
+
 int
 main(void)
 {
@@ -128,6 +158,7 @@ main(void)
 	    cmocka_unit_test(bounded),
 	    cmocka_unit_test(escapes),
 	    cmocka_unit_test(values),
+	    cmocka_unit_test(jobs_with_series),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
