@@ -10,10 +10,11 @@
 RECORDED holds NAME.prom for each scrape (empty: it failed), NAME.at (the Unix time of it), for a device's file NAME.who (its instance and
 job), and `cases`, a line for each case:
 
-    ALERT LABELS SCRAPE... -- SCRAPE... [lasts[:MINUTES]]     LABELS: those of the alert, NAME=VALUE,... or -
+    ALERT LABELS SCRAPE... -- SCRAPE... [lasts|goes-on[:MINUTES]]     LABELS: those of the alert, NAME=VALUE,... or -
 
 The alert is quiet while what the first scrapes found lasts, and fires once the last of the second was found for as long as it says (with
-`lasts`: and for as long as it looks back, or for MINUTES). Without second ones it never fires.
+`lasts`: and for as long as it looks back, or for MINUTES; with `goes-on` counters rise all that time as they did between the last two
+scrapes). Without second ones it never fires. Beside the cases: of each value of a label in ALONE one alert speaks.
 """
 import json
 import os
@@ -26,6 +27,10 @@ RULES, BOARD = "contrib/prometheus/rivulet.rules.yml", "contrib/grafana/rivulet.
 PAGE, TABLE = "docs/operators.md", "docs/metrics.md"
 WHO = {"instance": "coordinator.example:7443", "job": "rivulet"}
 UNITS = {"m": 1, "h": 60, "d": 1440}  # minutes
+ALONE = {  # metric: values without an alert
+    "rivulet_jobs_stuck": ("paused", "not-ready"),  # by hand; rivulet_not_ready has the reason
+    "rivulet_not_ready": (),
+}
 STEP = 5  # minutes between two evaluations of the rules: each costs
 SERIES = re.compile(r"^([a-z_]+)(?:\{(.*)\})? (\S+)$")
 LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
@@ -87,20 +92,27 @@ def lengths(rule, quiet, firing, lasts):
     return before, [STEP] * (len(firing) - 1) + [hold + (steps(int(lasts.partition(":")[2] or back)) if lasts else 0)] if firing else []
 
 
+def values_of(scrapes, key, begins, goes_on):
+    """One scrape's value for each of so many minutes."""
+    for n, ((found, at), (minute, long)) in enumerate(zip(scrapes, begins)):
+        value, slope = value_at(key[0], found.get(key), at, minute), 0
+        if goes_on and n == len(scrapes) - 1 and key[0].endswith("_total"):
+            before, since = scrapes[n - 1]
+            slope = round((float(value) - float(before[key])) / (at - since) * 60)
+        yield f"_x{long}" if value == "_" else f"{value}+{slope}x{long - 1}" if long > 1 else value
+
+
 def case(folder, rule, labels, quiet, firing, lasts):
     before, after = lengths(rule, quiet, firing, lasts)
     scrapes = [scrape(folder, name) for name in quiet + firing]
     wanted = set(NAME.findall(rule["expr"]))
-    series = {key: [] for found, _ in scrapes for key in found if key[0] in wanted}
-    minute = 0
-    for (found, at), long in zip(scrapes, before + after):
-        for key, values in series.items():
-            value = value_at(key[0], found.get(key), at, minute)
-            values.append(f"_x{long}" if value == "_" else f"{value}+0x{long - 1}" if long > 1 else value)
-        minute += long
+    longs = before + after
+    begins = [(sum(longs[:n]), long) for n, long in enumerate(longs)]
+    minute = sum(longs)
     print("  - interval: 1m\n    input_series:")
-    for (metric, names), values in sorted(series.items()):
+    for metric, names in sorted({key for found, _ in scrapes for key in found if key[0] in wanted}):
         told = ",".join(f'{k}="{v}"' for k, v in sorted(names))
+        values = values_of(scrapes, (metric, names), begins, lasts.startswith("goes-on"))
         print(f"      - {{series: '{metric}{{{told}}}', values: '{' '.join(values)}'}}")
     print("    alert_rule_test:")
     told = dict(scraped(folder, quiet[0]), **dict(pair.split("=", 1) for pair in labels.split(",") if labels != "-"))
@@ -120,16 +132,33 @@ def expect(rule, minute, labels):
         print(f"              {name}: {json.dumps(text)}")
 
 
+def each(folder, metric, silent):
+    """All values at once that any scrape has: each of them but the silent ones has one alert."""
+    names = [name[:-5] for name in os.listdir(folder) if name.endswith(".prom")]
+    words = sorted({names_of[0] for name in names for (m, names_of) in scrape(folder, name)[0] if m == metric})
+    minute = max(minutes(rule["for"]) for rule in rules().values()) + 2 * STEP
+    print("  - interval: 1m\n    input_series:")
+    for label, word in words:
+        print(f"      - {{series: '{metric}{{{label}=\"{word}\"}}', values: '1x{minute}'}}")
+    print(f"    promql_expr_test:\n      - expr: count by ({words[0][0]}) (ALERTS{{alertstate=\"firing\"}})\n        eval_time: {minute}m")
+    print("        exp_samples:")
+    for label, word in words:
+        if word not in silent:
+            print(f"          - {{labels: '{{{label}=\"{word}\"}}', value: 1}}")
+
+
 def write(folder):
     known = rules()
     print("# Written by tests/tools/record_alerts.sh from scrapes of a coordinator that was driven into each state: not to be edited.")
     print(f"# promtool test rules rules_test.yml\nrule_files: [rivulet.rules.yml]\nevaluation_interval: {STEP}m\ntests:")
     for line in read(f"{folder}/cases").strip().split("\n"):
         alert, labels, *names = line.split(" ")
-        lasts = names.pop() if names[-1].startswith("lasts") else ""
+        lasts = names.pop() if re.match(r"(lasts|goes-on)(:|$)", names[-1]) else ""
         names = names + ([] if "--" in names else ["--"])
         at = names.index("--")
         case(folder, known[alert], labels, names[:at], names[at + 1 :], lasts)
+    for metric, silent in ALONE.items():
+        each(folder, metric, silent)
 
 
 def anchors(text):
@@ -165,7 +194,7 @@ def check(tests, live):
         if row not in table:
             wrong.append(f"{TABLE}: no line {row}")
     wrong += [f"{TABLE}: {name} is no alert" for name in re.findall(r"^\| `(Rivulet\w+)`", "\n".join(table), re.M) if name not in known]
-    fired = {t["alertname"] for test in yaml.safe_load(read(tests))["tests"] for t in test["alert_rule_test"] if t["exp_alerts"]}
+    fired = {t["alertname"] for test in yaml.safe_load(read(tests))["tests"] for t in test.get("alert_rule_test", ()) if t["exp_alerts"]}
     wrong += [f"{tests}: {name} is never seen to fire" for name in known if name not in fired]
     asked = [(RULES, rule["expr"]) for rule in known.values()]
     asked += [(BOARD, text) for text in expressions(json.loads(read(BOARD)))]

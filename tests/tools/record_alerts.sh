@@ -145,7 +145,21 @@ retry_after = 1"
 	mv "$FLEET/state/models"/* "$FLEET/away"
 	fleet_restart
 	keep_when missing.base rivulet_jobs_lacking "v > 0"
-	alert RivuletJobBaseMissing - missing.before -- missing.base
+	alert RivuletJobBaseMissing kind=set-aside missing.before -- missing.base
+	stop
+	# And a row: no file is named.
+	submit changed
+	run 0 fleet_admin job set changed round.deadline_s=7200
+	fleet_kill TERM "$DAEMON_PID"
+	python3 -S -E -c 'import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+print(db.execute("UPDATE job_override SET overrides = substr(overrides, 2) WHERE job = ?", (bytes.fromhex(sys.argv[2]),)).rowcount)
+db.commit()' "$FLEET/state/rivulet.db" "$JOB" | grep -qx 1 || fleet_fail "no row was damaged"
+	fleet_restart
+	stuck missing.row set-aside
+	grep -q "^rivulet_jobs_lacking 0" "$RECORDED/missing.row.prom" || fleet_fail "a file is named"
+	alert RivuletJobBaseMissing kind=set-aside missing.before -- missing.row
+	stop
 }
 
 state_stuck() {
@@ -236,6 +250,7 @@ strangers_cpu = 100"
 	for _ in $(seq 15); do as_device "$FLEET" /v1/status; done
 	keep_when strangers.forbidden 'rivulet_http_refusals_total{error="forbidden"}' "v >= 120"
 	alert RivuletRefusalsSpike error=forbidden strangers.before -- strangers.forbidden
+	alert RivuletRefusalsSpike error=forbidden strangers.before -- strangers.forbidden goes-on
 	many 400 "$URL/v1/status" -H "Authorization: Bearer $(printf '%064d' 7)"
 	keep_when strangers.log rivulet_log_lines_skipped_total "v > 100"
 	alert RivuletLogSkipping - strangers.before -- strangers.log
@@ -361,7 +376,12 @@ state_disk() {
 	alert RivuletDiskLow - disk.before -- disk.low
 	stop
 	keep_when disk.reserve rivulet_reserve_bytes "v < 2097152"
-	alert RivuletReserveGone - disk.before -- disk.reserve
+	alert RivuletReserveGone - disk.before -- disk.reserve lasts:1440
+	fleet_kill TERM "$DAEMON_PID"
+	keep disk.down
+	fleet_restart
+	keep_when disk.anew rivulet_disk_total_bytes "v > 0"
+	alert RivuletReserveGone - disk.down -- disk.anew
 	fleet_end
 	umount "$FLEET/state"
 }
@@ -478,9 +498,13 @@ state_silent() {
 	submit works
 	keep_when silent.before 'rivulet_devices_seen' "v == 3"
 	keep_when silent.before "rivulet_job_rounds_committed_total{job_id=\"$JOB\"}" "v > 1"
-	for pid in $FLEET_PIDS; do fleet_kill KILL "$pid"; done
+	for pid in $FLEET_PIDS; do
+		fleet_kill KILL "$pid"
+		[ -e "$RECORDED/silent.fewer.at" ] || keep_when silent.fewer rivulet_devices_seen "v == 2"
+	done
+	alert RivuletDevicesFalling - silent.before -- silent.fewer
 	keep_when silent.few rivulet_devices_seen "v == 0"
-	alert RivuletDevicesFalling - silent.before -- silent.few
+	alert RivuletDevicesFalling - silent.before -- silent.few lasts
 	keep_when silent.job 'rivulet_jobs_stuck{kind="silent"}' "v > 0"
 	alert RivuletJobNoDevices kind=silent silent.before -- silent.job
 }
