@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 
 #include "backoff.h"
+#include "clock.h"
 #include "companions.h"
 #include "data_sets.h"
 #include "device.h"
@@ -42,6 +43,7 @@ struct agent {
 	char resting[160]; /* why, as it was told last; "": it works */
 	enum wait_reason stopped; /* why its training was ended by the owner's rules */
 	struct figures_file figures;
+	uint64_t rounds; /* that were done and sent at once, for options->rounds */
 };
 
 /* *out: the job's document, fetched once. */
@@ -387,11 +389,12 @@ loop(struct agent *a)
 			return RIVULET_OK;
 		if (a->options->once)
 			return rc;
-		if (rc == RIVULET_OK && ++a->figures.rounds == a->options->rounds)
+		if (rc == RIVULET_OK && ++a->rounds == a->options->rounds)
 			return RIVULET_OK;
 		/* A delta refused once is likely to be refused again: that waits like any failure. */
 		if (rc == RIVULET_OK)
 			continue;
+		figures_file_tick(&a->figures, a->r);
 		if (!device_wait(a->r))
 			return RIVULET_OK;
 	}
@@ -547,6 +550,7 @@ run(const struct agent_options *options, struct spawner_pool *pool, char *why, s
 	a->options = options;
 	a->pool = pool;
 	a->checker.fd = -1;
+	a->figures.start = clock_wall();
 	/* Nobody of the same user may look into this process. */
 	if (spawner_pool_spawner(pool, &a->spawner, &inner) ||
 	    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)

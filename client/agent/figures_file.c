@@ -1,6 +1,7 @@
 #include "figures_file.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,6 +24,14 @@ put_head(struct buf *out, const char *name, const char *type, const char *help)
 }
 
 static enum err
+put_value(struct buf *out, const char *name, double value)
+{
+	if (isnan(value))
+		return buf_printf(out, "rivulet_agent_%s NaN\n", name);
+	return buf_printf(out, "rivulet_agent_%s %.16g\n", name, value);
+}
+
+static enum err
 put_tasks(struct buf *out, const struct device_figures *f)
 {
 	static const char *const names[] = {
@@ -38,15 +47,21 @@ put_tasks(struct buf *out, const struct device_figures *f)
 static enum err
 put_reasons(struct buf *out, const struct device_figures *f)
 {
-	const bool waits = !f->unreachable;
+	static const char *const names[] = {[STANDING_UNREACHABLE] = "unreachable",
+	    [STANDING_SUSPENDED] = "suspended",
+	    [STANDING_REVOKED] = "revoked",
+	    [STANDING_LEFT] = "left",
+	    [STANDING_REFUSED] = "refused"};
+	const bool waits = f->standing == STANDING_GOOD;
 	enum err e = put_head(
 	    out, "waiting", "gauge", "1 for the reason why there is no task (docs/operators.md).");
 
 	if (!e)
-		e = buf_printf(out,
-		    "rivulet_agent_waiting{reason=\"none\"} %d\n"
-		    "rivulet_agent_waiting{reason=\"unreachable\"} %d\n",
-		    waits && f->reason == WAIT_NONE, f->unreachable);
+		e = buf_printf(out, "rivulet_agent_waiting{reason=\"none\"} %d\n",
+		    waits && f->reason == WAIT_NONE);
+	for (unsigned i = STANDING_UNREACHABLE; !e && i < sizeof(names) / sizeof(*names); i++)
+		e = buf_printf(
+		    out, "rivulet_agent_waiting{reason=\"%s\"} %d\n", names[i], f->standing == i);
 	for (enum wait_reason r = WAIT_NONE + 1; !e && r <= WAIT_UNKNOWN; r++)
 		e = buf_printf(out, "rivulet_agent_waiting{reason=\"%s\"} %d\n",
 		    r == WAIT_UNKNOWN ? "other" : wait_reason_name(r), waits && f->reason == r);
@@ -61,10 +76,13 @@ figures_file_print(struct buf *out, const struct figures_file *m, const struct d
 		double value;
 	} table[] = {
 	    {"last_contact_timestamp_seconds", "gauge",
-		"When the coordinator last answered; 0: not since the start.", f->contact},
+		"When the coordinator last answered; NaN: not since the start.",
+		f->contact > 0 ? f->contact : (double)NAN},
+	    {"start_time_seconds", "gauge", "When the agent started.", m->start},
 	    {"rounds_total", "counter",
-		"Deltas and reports that the coordinator has taken, since the start.",
-		(double)m->rounds},
+		"Deltas and reports that the coordinator has taken, since the start or the last "
+		"reload.",
+		(double)f->rounds},
 	    {"sent_bytes_total", "counter",
 		"Bytes sent, without TLS, since the start or the last reload.", (double)f->sent},
 	    {"received_bytes_total", "counter",
@@ -83,8 +101,7 @@ figures_file_print(struct buf *out, const struct figures_file *m, const struct d
 	for (size_t i = 0; !e && i < sizeof(table) / sizeof(*table); i++) {
 		e = put_head(out, table[i].name, table[i].type, table[i].help);
 		if (!e)
-			e = buf_printf(
-			    out, "rivulet_agent_%s %.16g\n", table[i].name, table[i].value);
+			e = put_value(out, table[i].name, table[i].value);
 	}
 	if (!e)
 		e = put_tasks(out, f);
@@ -157,9 +174,12 @@ figures_file_tick(struct figures_file *m, struct rivulet *r)
 		return;
 	device_state(r, &m->last);
 	if (now < m->next_at && m->last.task == last.task && m->last.reason == last.reason &&
-	    m->last.unreachable == last.unreachable)
+	    m->last.standing == last.standing)
 		return;
 	m->next_at = now + FIGURES_FILE_EVERY_S;
 	device_count(r, &m->last);
+	/* A reload begins another session. */
+	if (m->last.contact <= 0)
+		m->last.contact = last.contact;
 	write_file(m, r);
 }

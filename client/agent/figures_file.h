@@ -12,9 +12,9 @@
  */
 #define FIGURES_FILE_EVERY_S 10.0
 
-/* Zeroed: nothing was written yet. */
+/* Zeroed but for `start`: nothing was written yet. */
 struct figures_file {
-	uint64_t rounds; /* deltas and reports that were taken; the agent counts them */
+	double start; /* wall clock of the agent's start */
 	double
 	    next_at; /* backoff_now(): the file is not written before, unless something has changed */
 	struct device_figures last; /* what the file says */

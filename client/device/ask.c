@@ -283,17 +283,6 @@ take_task(
 	return hold_task(r, text, why);
 }
 
-/* Said once, as `unreachable` is the last word otherwise. */
-static void
-tell_reachable(struct rivulet *r)
-{
-	if (r->away_since > 0)
-		events_emit(&r->events, EVENTS_INFO, "reachable",
-		    EVENTS_PAIRS(EVENTS_S("url", session_url(r->session)),
-			EVENTS_D("away_s", backoff_now() - r->away_since)));
-	r->away_since = 0;
-}
-
 enum err
 ask_once(struct rivulet *r, unsigned wait_s, double *pause_s, struct why *why)
 {
@@ -321,12 +310,10 @@ ask_once(struct rivulet *r, unsigned wait_s, double *pause_s, struct why *why)
 	e = session_do(r->session, &call, &answer, why);
 	r->asking = false;
 	enum problem_type problem = PROBLEM_NONE;
-	if (!e)
+	const bool answered = !e;
+	if (answered)
 		e = session_problem(&answer, &problem, why);
-	if (!e)
-		tell_reachable(r);
-	if (problem == PROBLEM_DEVICE_SUSPENDED)
-		handle_suspended(r, answer.retry_after_s);
+	handle_answered(r, answered ? &answer : NULL, e, problem);
 	if (!e)
 		e = take_task(r, &answer, pause_s, why);
 	else if (answer.retry_after_s > 0)

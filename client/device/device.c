@@ -56,12 +56,13 @@ device_state(const struct rivulet *r, struct device_figures *out)
 
 	out->task = evaluates ? DEVICE_EVALUATES : r->has_work ? DEVICE_TRAINS : DEVICE_NO_TASK;
 	out->reason = r->has_work ? WAIT_NONE : wait_reason_find(r->waiting);
-	out->unreachable = r->away_since > 0;
+	out->standing = r->standing;
 }
 
 void
 device_count(const struct rivulet *r, struct device_figures *out)
 {
+	out->rounds = r->taken;
 	session_figures(r->session, &out->contact, &out->sent, &out->received);
 	out->certificate_end = session_ends(r->session);
 	outbox_held(&r->outbox, &out->outbox_deltas, &out->outbox_bytes);

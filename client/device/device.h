@@ -51,17 +51,28 @@ bool device_wait(struct rivulet *r);
 /* Why rivulet_submit gave RIVULET_IO. */
 enum abort_reason device_disk(const struct rivulet *r);
 
+/* What the coordinator's last answer says of this device. */
+enum standing {
+	STANDING_GOOD,
+	STANDING_UNREACHABLE, /* no coordinator answers, or what stands before it does */
+	STANDING_SUSPENDED,
+	STANDING_REVOKED,
+	STANDING_LEFT,
+	STANDING_REFUSED, /* for anything else */
+};
+
 /* What the device does and did, for metrics. */
 struct device_figures {
 	enum device_task { DEVICE_NO_TASK, DEVICE_TRAINS, DEVICE_EVALUATES } task;
 	enum wait_reason reason; /* why there is no task, as it was last told */
-	bool unreachable; /* no coordinator answers */
+	enum standing standing;
+	uint64_t rounds; /* deltas and reports taken for good, since rivulet_open */
 	double contact; /* wall clock of the coordinator's last answer; 0: none yet */
 	uint64_t sent, received; /* bytes, since rivulet_open */
 	uint64_t outbox_deltas, outbox_bytes;
 	int64_t certificate_end; /* Unix seconds */
 };
-/* Sets task, reason and unreachable: costs nothing. */
+/* Sets task, reason and standing: costs nothing. */
 void device_state(const struct rivulet *r, struct device_figures *out);
 /* Sets the rest; looks at the outbox's files. */
 void device_count(const struct rivulet *r, struct device_figures *out);

@@ -134,12 +134,52 @@ handle_settle(struct rivulet *r)
 	r->resend_at = r->rotate_at = r->mirror_at = 0;
 }
 
-void
-handle_suspended(struct rivulet *r, double retry_after_s)
+/* Said once, as `unreachable` is the last word otherwise. */
+static void
+tell_reachable(struct rivulet *r)
 {
-	r->suspended_until = backoff_now() +
-	    backoff_after(
-		session_backoff(r->session), retry_after_s > 0 ? retry_after_s : SUSPENDED_PAUSE_S);
+	if (r->away_since > 0)
+		events_emit(&r->events, EVENTS_INFO, "reachable",
+		    EVENTS_PAIRS(EVENTS_S("url", session_url(r->session)),
+			EVENTS_D("away_s", backoff_now() - r->away_since)));
+	r->away_since = 0;
+}
+
+static enum standing
+standing_of(const struct transport_answer *answer, enum err e, enum problem_type problem)
+{
+	if (!e)
+		return STANDING_GOOD;
+	/* A proxy's 502 names no problem. */
+	if (!answer || (e == ERR_CLOSED && problem == PROBLEM_NONE))
+		return STANDING_UNREACHABLE;
+	switch (problem) {
+	case PROBLEM_DEVICE_SUSPENDED:
+		return STANDING_SUSPENDED;
+	case PROBLEM_DEVICE_REVOKED:
+		return STANDING_REVOKED;
+	case PROBLEM_DEVICE_LEFT:
+		return STANDING_LEFT;
+	default:
+		return STANDING_REFUSED;
+	}
+}
+
+void
+handle_answered(
+    struct rivulet *r, const struct transport_answer *answer, enum err e, enum problem_type problem)
+{
+	/* Cancelled, or the fault is here. */
+	if (!answer && e != ERR_CLOSED && e != ERR_DENIED)
+		return;
+	r->standing = standing_of(answer, e, problem);
+	/* What is tried again at once is told as unreachable. */
+	if (e != ERR_CLOSED && answer)
+		tell_reachable(r);
+	if (r->standing == STANDING_SUSPENDED)
+		r->suspended_until = backoff_now() +
+		    backoff_after(session_backoff(r->session),
+			answer->retry_after_s > 0 ? answer->retry_after_s : SUSPENDED_PAUSE_S);
 }
 
 static bool

@@ -1,6 +1,7 @@
 #ifndef HANDLE_INSIDE_H
 #define HANDLE_INSIDE_H
 #include "cache.h"
+#include "device.h"
 #include "eligibility.h"
 #include "events.h"
 #include "job_backoff.h"
@@ -45,6 +46,8 @@ struct rivulet {
 	double rotate_at; /* backoff_now(): a requested key rotation is not tried before */
 	struct backoff idle; /* between failed tasks */
 	double suspended_until; /* backoff_now(): the coordinator is not asked before */
+	enum standing standing;
+	uint64_t taken; /* deltas and reports, for good */
 	struct job_backoff job_backoff; /* jobs whose tasks failed here */
 	/* Only the job of the last failed task is paused; the device need not wait. */
 	bool job_rests;
@@ -89,8 +92,10 @@ bool handle_cancelled(void *handle);
 /* Sleeps. HANDLE_CLOCK_STEPPED: the sleep ended early because this device's clock stepped, which may end the cause of the last failure. */
 enum handle_wait { HANDLE_WAITED, HANDLE_CLOCK_STEPPED, HANDLE_BROKEN_OFF };
 enum handle_wait handle_wait(struct rivulet *r, double seconds);
-/* Notes that the coordinator has suspended this device, and when it may be asked again (Retry-After; 0 or less: it did not say). */
-void handle_suspended(struct rivulet *r, double retry_after_s);
+/* Notes the coordinator's answer to this device, and when it may be asked again if it is suspended. answer: NULL if none came; e and problem as
+ * session_do or session_problem gave them. */
+void handle_answered(struct rivulet *r, const struct transport_answer *answer, enum err e,
+    enum problem_type problem);
 /* Forgets failures from before a clock stepped. */
 void handle_settle(struct rivulet *r);
 /* Called when a task of the job failed. If the job may be the cause (abort_reason_is_jobs) and the coordinator knows of resting jobs, only

@@ -100,6 +100,18 @@ forget(struct rivulet *r, const char *task)
 	program_state_refuse(r->home, task);
 }
 
+/* A delta that is refused says nothing of the device, nor does one that has to wait. */
+static void
+note_answer(
+    struct rivulet *r, const struct transport_answer *answer, enum err e, enum problem_type type)
+{
+	bool ours =
+	    e == ERR_DENIED && (type < PROBLEM_WRONG_DEVICE || type > PROBLEM_BAD_SIGNATURE);
+
+	if (e != ERR_CLOSED)
+		handle_answered(r, answer, ours ? e : ERR_OK, ours ? type : PROBLEM_NONE);
+}
+
 static enum err
 judge(struct rivulet *r, const struct outbox_entry *entry, struct sending *s,
     const struct transport_answer *answer, struct why *why)
@@ -113,8 +125,7 @@ judge(struct rivulet *r, const struct outbox_entry *entry, struct sending *s,
 		s->busy = true;
 		return ERR_CLOSED;
 	}
-	if (!taken && type == PROBLEM_DEVICE_SUSPENDED)
-		handle_suspended(r, answer->retry_after_s);
+	note_answer(r, answer, e, type);
 	if (!taken && !send_final(answer->status, type)) {
 		s->busy = session_retryable(answer->status);
 		s->retry_after_s = answer->retry_after_s;
@@ -171,8 +182,11 @@ send_entry(struct rivulet *r, const struct outbox_entry *entry, struct sending *
 	enum err e = upload_send(r, &u, &answer, why);
 	FAULT("client.sent");
 
-	if (!e)
+	if (e)
+		handle_answered(r, NULL, e, PROBLEM_NONE);
+	else
 		e = judge(r, entry, s, &answer, why);
+	r->taken += !e && !s->held;
 	hex_encode(job, entry->manifest.job, sizeof(entry->manifest.job));
 	const struct line_pair pairs[] = {EVENTS_S("job", job),
 	    EVENTS_U("round", entry->manifest.round), EVENTS_U("bytes", entry->body_bytes),

@@ -481,6 +481,13 @@ state_agent_waits() {
 	file_when 'waiting{reason="unreachable"} 1'
 	keep_file waits.away
 	alert RivuletAgentSilent - waits.before -- waits.away lasts:30
+	fleet_kill TERM "$AGENT_PID"
+	rm "$FLEET/agent.prom"
+	fleet_run one
+	file_when 'waiting{reason="unreachable"} 1'
+	keep_file waits.never
+	alert RivuletAgentSilent - waits.never
+	alert RivuletAgentSilent - waits.before -- waits.never lasts:30
 }
 
 # Minutes pass in seconds here: who did not ask for work since is out of contact, and then silent.

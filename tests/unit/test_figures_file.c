@@ -19,7 +19,7 @@
 static const char *
 text_of(struct buf *b, const struct device_figures *f)
 {
-	const struct figures_file m = {.rounds = 7};
+	const struct figures_file m = {.start = 1795900000.25};
 
 	buf_deinit(b);
 	buf_init(b, 1 << 20);
@@ -58,6 +58,7 @@ test_figures(void **state)
 {
 	const struct device_figures f = {.task = DEVICE_TRAINS,
 	    .contact = 1795901990.5,
+	    .rounds = 7,
 	    .sent = UINT64_C(123456789012345),
 	    .received = 5,
 	    .outbox_deltas = 2,
@@ -68,6 +69,7 @@ test_figures(void **state)
 	(void)state;
 	const char *text = text_of(&b, &f);
 	has(text, "rivulet_agent_last_contact_timestamp_seconds 1795901990.5");
+	has(text, "rivulet_agent_start_time_seconds 1795900000.25");
 	has(text, "# TYPE rivulet_agent_sent_bytes_total counter");
 	has(text, "rivulet_agent_sent_bytes_total 123456789012345");
 	has(text, "rivulet_agent_received_bytes_total 5");
@@ -78,29 +80,35 @@ test_figures(void **state)
 	has(text, "rivulet_agent_task{task=\"train\"} 1");
 	has(text, "rivulet_agent_task{task=\"none\"} 0");
 	has(text, "rivulet_agent_waiting{reason=\"none\"} 1");
+	text = text_of(&b, &(struct device_figures){.contact = 0});
+	has(text, "rivulet_agent_last_contact_timestamp_seconds NaN");
 	buf_deinit(&b);
 }
 
 static void
 test_closed_sets(void **state)
 {
+	static const char *const refusals[] = {
+	    "", "unreachable", "suspended", "revoked", "left", "refused"};
 	struct buf b = {.data = NULL};
-	unsigned all, first = 0;
+	char line[96];
+	unsigned all;
 
 	(void)state;
-	for (int away = 0; away < 2; away++)
+	for (unsigned s = STANDING_GOOD; s <= STANDING_REFUSED; s++)
 		for (enum wait_reason r = WAIT_NONE; r <= WAIT_UNKNOWN; r++) {
-			const struct device_figures f = {
-			    .task = (enum device_task)(r % 3), .reason = r, .unreachable = away};
+			const struct device_figures f = {.task = (enum device_task)(r % 3),
+			    .reason = r,
+			    .standing = (enum standing)s};
 			const char *text = text_of(&b, &f);
 			assert_int_equal(ones(text, "rivulet_agent_waiting{", &all), 1);
-			first = first ? first : all;
-			assert_int_equal(all, first);
-			assert_int_equal(all, WAIT_UNKNOWN + 2);
+			assert_int_equal(all, WAIT_UNKNOWN + 1 + STANDING_REFUSED);
 			assert_int_equal(ones(text, "rivulet_agent_task{", &all), 1);
 			assert_int_equal(all, 3);
-			if (away)
-				has(text, "rivulet_agent_waiting{reason=\"unreachable\"} 1");
+			snprintf(line, sizeof(line), "rivulet_agent_waiting{reason=\"%s\"} 1",
+			    refusals[s]);
+			if (s != STANDING_GOOD)
+				has(text, line);
 			assert_null(strstr(text, "reason=\"\""));
 		}
 	buf_deinit(&b);

@@ -152,11 +152,66 @@ test_residual_too_long(void **state)
 	free_device(r);
 }
 
+/* --- what an answer says of the device */
+
+struct heard {
+	long status;
+	const char *word;
+	enum standing standing, of_delta; /* when it is asked for work; when it sends a delta */
+};
+
+/* An answer that is no refusal of the device's leaves it in good standing, or does not touch that. */
+static void
+test_standing(void **state)
+{
+	static const struct heard all[] = {
+	    {403, "device-revoked", STANDING_REVOKED, STANDING_REVOKED},
+	    {403, "device-left", STANDING_LEFT, STANDING_LEFT},
+	    {403, "forbidden", STANDING_REFUSED, STANDING_REFUSED},
+	    {401, "bad-token", STANDING_REFUSED, STANDING_REFUSED},
+	    {403, "", STANDING_REFUSED, STANDING_REFUSED},
+	    {403, "wrong-task", STANDING_REFUSED, STANDING_GOOD},
+	    {409, "stale-round", STANDING_REFUSED, STANDING_GOOD},
+	    {503, "unavailable", STANDING_REFUSED, STANDING_UNREACHABLE},
+	    {502, "", STANDING_UNREACHABLE, STANDING_UNREACHABLE}};
+	struct rivulet *r = make_device();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		struct outbox_entry entry = {.raw = {0}};
+		struct sending s = {.task = TASK};
+		struct transport_answer answer = {.status = all[i].status};
+		enum problem_type type;
+		struct why why;
+		char text[128];
+		snprintf(text, sizeof(text), "{\"type\":\"%s%s\",\"title\":\"t\",\"status\":%ld}",
+		    *all[i].word ? "urn:rivulet:error:" : "about:blank", all[i].word,
+		    all[i].status);
+		buf_init(&answer.body, 256);
+		assert_int_equal(buf_append(&answer.body, text, strlen(text)), ERR_OK);
+		enum err e = session_problem(&answer, &type, &why);
+		handle_answered(r, &answer, e, type);
+		assert_int_equal(r->standing, all[i].standing);
+		handle_answered(r, &answer, ERR_OK, PROBLEM_NONE);
+		assert_int_equal(r->standing, STANDING_GOOD);
+		handle_answered(r, NULL, ERR_CLOSED, PROBLEM_NONE);
+		assert_int_equal(r->standing, STANDING_UNREACHABLE);
+		handle_answered(r, NULL, ERR_AGAIN, PROBLEM_NONE);
+		assert_int_equal(r->standing, STANDING_UNREACHABLE);
+		assert_int_not_equal(judge(r, &entry, &s, &answer, &why), ERR_OK);
+		if (r->standing != all[i].of_delta)
+			fail_msg("%s: %d", text, r->standing);
+		transport_answer_deinit(&answer);
+	}
+	free_device(r);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_passing),
-	    cmocka_unit_test(test_final), cmocka_unit_test(test_residual_too_long)};
+	    cmocka_unit_test(test_final), cmocka_unit_test(test_residual_too_long),
+	    cmocka_unit_test(test_standing)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
