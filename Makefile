@@ -51,7 +51,7 @@ DEPS     := gcc libc6-dev pkg-config libmbedtls-dev libssl-dev libcurl4-openssl-
             libsqlite3-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libseccomp-dev libcmocka-dev curl openssl python3 python3-numpy \
             python3-yaml python3-jsonschema iproute2 procps sslscan faketime
 DEPS_DEV := ccache clang clang-format clang-tidy cppcheck libclang-rt-dev lld llvm systemd valgrind git nginx-light openmpi-bin libopenmpi-dev python3-mpi4py python3-venv \
-            scdoc mandoc zsh prometheus
+            scdoc mandoc zsh prometheus jq
 # What older versions need, which .ci/run builds.
 DEPS_DEV += libhttp-parser-dev libinih-dev
 

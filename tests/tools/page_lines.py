@@ -27,6 +27,7 @@ NOT_COMMANDS = {
         "backend rivulet": "for HAProxy, which tests do without",
         "proxy_cache_path": "for nginx: tests/e2e/45-mirror.sh runs it",
         "[Service]": "a unit: its ExecStart is run",
+        "[Unit]": "a unit around a program of the reader's",
     },
 }
 NOT_RUN = {
@@ -229,7 +230,12 @@ def _has_a_job(_: str) -> None:
     words["JOB"] = submit("watched", 100000)
 
 
-timeouts |= {"rivulet status --watch", "rivulet job show JOB --watch"}
+timeouts |= {"rivulet status --watch", "rivulet job show JOB --watch", "rivulet job show JOB --follow"}
+
+
+@hook(PAGE, "before", "journalctl -u rivuletd | grep -w 'request=cd1f9d79-11'", 1)
+def _has_a_name(_: str) -> None:
+    words["cd1f9d79-11"] = sh("journalctl -u rivuletd | sed -n 's/.* http.response .* request=\\([0-9a-f-]*\\) .*/\\1/p' | tail -n 1").strip()
 
 
 @hook(PAGE, "before", "journalctl -u rivuletd | grep 'device=7a90dd44875b0740'", 1)
