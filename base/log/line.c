@@ -216,8 +216,9 @@ line_print(char *out, size_t room, enum line_format format, const struct line *l
 	if (p.full && json)
 		p.len += (size_t)snprintf(out + p.len, 3, "\"\"");
 	const char *end = add_pairs(&p, l->pairs, json ? json_pair : text_pair) ? less : whole;
-	memcpy(out + p.len, end, strlen(end));
-	return p.len + strlen(end);
+	while (*end)
+		out[p.len++] = *end++;
+	return p.len;
 }
 
 bool

@@ -9,13 +9,24 @@
 
 /* --- what counts */
 
+/* FNV-1a, of numbers and of bytes. */
+#define PRIME 0x100000001b3u
+
+static uint64_t
+mix_numbers(uint64_t h, const uint64_t *numbers, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		h = (h ^ numbers[i]) * PRIME;
+	return h;
+}
+
 static uint64_t
 mix(uint64_t h, const void *data, size_t len)
 {
 	const uint8_t *p = data;
 
 	for (size_t i = 0; i < len; i++)
-		h = (h ^ p[i]) * 0x100000001b3u;
+		h = (h ^ p[i]) * PRIME;
 	return h;
 }
 
@@ -28,9 +39,11 @@ mix_text(uint64_t h, const char *text)
 static uint64_t
 mix_metric(uint64_t h, const struct store_metric *m)
 {
-	const double figures[] = {m->known, (double)m->examples, m->loss, m->accuracy};
+	uint64_t figures[] = {m->known, m->examples, 0, 0};
 
-	return mix(h, figures, sizeof(figures));
+	memcpy(&figures[2], &m->loss, sizeof(m->loss));
+	memcpy(&figures[3], &m->accuracy, sizeof(m->accuracy));
+	return mix_numbers(h, figures, sizeof(figures) / sizeof(*figures));
 }
 
 static uint64_t
@@ -49,7 +62,7 @@ count(const struct job *j)
 	const uint64_t numbers[] = {f->gone, f->state, f->row.round, f->round.accepted,
 	    f->round.next_accepted, f->round.reopened, f->metric_round, w && w->central.open,
 	    w ? w->stuck.watch.said.kind : 0};
-	uint64_t h = mix(0xcbf29ce484222325u, numbers, sizeof(numbers));
+	uint64_t h = mix_numbers(0xcbf29ce484222325u, numbers, sizeof(numbers) / sizeof(*numbers));
 
 	h = mix_text(h, f->reason);
 	h = mix_text(h, round_state_name(&f->round));
