@@ -202,7 +202,7 @@ if [ -n "$shim" ]; then
 	faults ""
 	recovers disk-full
 	# The coordinator has run long enough, or nearly so, to say what share of the time the device was there.
-	is_known() { [ "$(curl_admin /v1/fleet | pick '0 < d["devices"][0]["available"] <= 1' 2>/dev/null)" = True ]; }
+	is_known() { [ "$(curl_admin /v1/fleet | pick 'any(0 < (x["available"] or 0) <= 1 for x in d["devices"])' 2>/dev/null)" = True ]; }
 	within 60 is_known || fleet_fail "the fleet: $(curl_admin /v1/fleet)"
 	# A restart in between finds the same fault, and its end.
 	submit restart 1
