@@ -361,7 +361,8 @@ static void
 reports_do_not_wait_for_workers(void **state)
 {
 	struct bench *b = *state;
-	pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
+	static pthread_mutex_t held =
+	    PTHREAD_MUTEX_INITIALIZER; /* the workers come to its end after this function */
 
 	assert_int_equal(worker_pool_new(&b->services.aside, 1), ERR_OK);
 	pthread_mutex_lock(&held);
