@@ -195,7 +195,7 @@ rank_free(struct rank *r)
 		return;
 	reduce_free(r->reduce);
 	for (size_t i = 0; i < r->count; i++)
-		stage_deinit(&r->stages[i]);
+		stage_deinit(&r->stages[i], r->courier);
 	net_free(r->net);
 	team_free(r->team);
 	free(r->results);

@@ -104,9 +104,20 @@ stage_init(struct stage *s, const struct stage_place *place)
 	return fits ? ERR_OK : ERR_NOMEM;
 }
 
-void
-stage_deinit(struct stage *s)
+/* What was sent last has arrived, as all have ended the step; the courier may still have to look that it has. After a failure nobody looks. */
+static void
+settle_sends(struct stage *s, struct courier *c)
 {
+	for (uint32_t i = 0; s->batches && i < s->contexts; i++)
+		(void)!courier_wait(c, &s->batches[i].out);
+	for (int i = 0; i < STAGE_GRADIENTS; i++)
+		(void)!courier_wait(c, &s->gradient_leaves[i]);
+}
+
+void
+stage_deinit(struct stage *s, struct courier *c)
+{
+	settle_sends(s, c);
 	for (uint32_t i = 0; s->batches && i < s->contexts; i++)
 		free(s->batches[i].x);
 	for (uint32_t i = 0; s->answers && i < s->answer_count; i++)

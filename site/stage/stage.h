@@ -61,9 +61,9 @@ struct stage_place {
 	uint32_t max_batch;
 	bool train; /* false leaves out gradients */
 };
-/* ERR_NOMEM; stage_deinit is due even then, and accepts zeros. */
+/* ERR_NOMEM; stage_deinit is due even then, and accepts zeros. It blocks until what the stage has sent is done, or the courier has failed. */
 ERR_MUST_USE enum err stage_init(struct stage *s, const struct stage_place *place);
-void stage_deinit(struct stage *s);
+void stage_deinit(struct stage *s, struct courier *c);
 /* Bytes that stage_init allocates for a net, which may be a planned one. */
 uint64_t stage_bytes(const struct stage_place *place);
 
