@@ -200,7 +200,7 @@ identity_set_wiping(const char *home)
 static void
 overwrite(const char *home, const char *name)
 {
-	static const char zeros[KEY_PEM_MAX];
+	static char zeros[KEY_PEM_MAX]; /* in no program's file, as a constant would be */
 	char path[PATH_MAX];
 
 	if (identity_path(path, home, name, NULL))
