@@ -12,7 +12,7 @@ BUILD   ?= build/$(CRYPTO)$(if $(filter clang%,$(CC)),-clang)$(if $(SAN),-$(subs
 # getconf: files of more than 2 GiB, and inodes beyond 32 bits, where a long has 32.
 STD  := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -ffp-contract=off -fno-math-errno -pthread \
         $(if $(FAULTS),-DRIVULET_FAULTS)
-HARD := -fPIC -fno-semantic-interposition -fvisibility=hidden
+HARD := -fPIC -fno-semantic-interposition -fvisibility=hidden -ffunction-sections -fdata-sections
 # Those of these that the compiler takes without a word are used, the last of a kind; a comma joins words that go together.
 PROBED := -fstack-protector-strong -fstack-clash-protection -fcf-protection -mbranch-protection=standard \
         $(if $(SAN),,$(foreach n,2 3,-U_FORTIFY_SOURCE$(comma)-D_FORTIFY_SOURCE=$n))
@@ -127,11 +127,11 @@ site: $(SITE)
 LIBS_DEVICE = $(LIBS_SANDBOX) $(LIBS_CURL) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread
 $(BUILD)/librivulet.a: $(foreach d,$(DEVICE) wire crypto base,$(foreach r,$(call rooms,$d),$(call objs,$r)))
 	$(Q)rm -f $@ && $(AR) qcs $@ $^
-# The same as a shared library. Its number changes when a program built for an older one would no longer work with it.
+# The same as a shared library, without what no device calls. Its number changes when a program built for an older one would no longer work with it.
 SONAME := librivulet.so.1
 MAP    := client/device/librivulet.map
 $(BUILD)/$(SONAME): $(BUILD)/librivulet.a $(MAP)
-	$(if $(V),,@echo "LINK  $@";) $(CC) $(SANF) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=$(MAP) $(if $(SAN),,-Wl,-z,defs) \
+	$(if $(V),,@echo "LINK  $@";) $(CC) $(SANF) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=$(MAP) $(if $(SAN),,-Wl,-z,defs -Wl,--gc-sections) \
 	    -Wl,-z,relro,-z,now -Wl,--as-needed $(LDFLAGS) -Wl,--whole-archive $< -Wl,--no-whole-archive $(LIBS_DEVICE) -o $@
 $(BUILD)/librivulet.so: $(BUILD)/$(SONAME)
 	$(Q)ln -sf $(SONAME) $@
