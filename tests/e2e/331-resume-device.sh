@@ -12,14 +12,7 @@ MIB=1048576
 
 fleet_start ""
 glyph_device a 1 60
-cat >"$FLEET/job.json" <<-END
-	{"name": "large", "seed": 3,
-	 "model": {"layers": [{"type": "flatten"}, {"type": "linear", "name": "fc1", "out": 4000}, {"type": "relu"},
-	                      {"type": "linear", "name": "fc2", "out": 10}], "loss": "cross_entropy"},
-	 "data": {"name": "digits", "shape": [1, 28, 28], "classes": 10},
-	 "local": {"steps": 3, "batch": 10, "optimizer": {"name": "sgd", "rate": 0.1}},
-	 "round": {"goal": 1, "deadline_s": 3600}, "stop": {"rounds": 2}}
-END
+large_job 2
 fleet_keep a
 fleet_again a
 job_submit "$FLEET/job.json"
@@ -41,9 +34,6 @@ fetched() { # fetched BYTES: is so much of a model in the device's cache?
 	[ "$(find "$FLEET/a/models" -type f -size +"$(($1 / 1024))k" 2>/dev/null | wc -l)" -gt 0 ]
 }
 # find finds nothing while the file is renamed: the question comes again.
-uploaded() { # uploaded BYTES: is so much of a delta in the spool?
-	[ "$(find "$FLEET/state/spool" -name '*.part' -size +"$(($1 / 1024))k" 2>/dev/null | wc -l)" -gt 0 ]
-}
 resumed() { # resumed N BYTES: is there an Nth event of an upload that went on, at BYTES or later?
 	sed -n 's/.*delta.resumed .*offset=\([0-9]*\).*/\1/p' "$FLEET/a.log" | sed -n "$1p" | grep -q . || return 1
 	[ "$(sed -n 's/.*delta.resumed .*offset=\([0-9]*\).*/\1/p' "$FLEET/a.log" | sed -n "$1p")" -ge "$2" ]

@@ -102,19 +102,9 @@ FLEET_PIDS="$FLEET_PIDS $!"
 within 5 test -s "$FLEET/ports" || fleet_fail "no relay"
 exec 3>"$FLEET/control"
 printf '\n[coordinator]\nurl = https://localhost:%s\n' "$(cat "$FLEET/ports")" >>"$FLEET/a/rivulet.conf"
-cat >"$FLEET/job.json" <<-END
-	{"name": "large", "seed": 3,
-	 "model": {"layers": [{"type": "flatten"}, {"type": "linear", "name": "fc1", "out": 4000}, {"type": "relu"},
-	                      {"type": "linear", "name": "fc2", "out": 10}], "loss": "cross_entropy"},
-	 "data": {"name": "digits", "shape": [1, 28, 28], "classes": 10},
-	 "local": {"steps": 3, "batch": 10, "optimizer": {"name": "sgd", "rate": 0.1}},
-	 "round": {"goal": 1, "deadline_s": 3600}, "stop": {"rounds": 1}}
-END
+large_job 1
 job_submit "$FLEET/job.json"
 fleet_run a
-uploaded() {
-	[ "$(find "$FLEET/state/spool" -name '*.part' -size +"$(($1 / 1024))k" 2>/dev/null | wc -l)" -gt 0 ]
-}
 resumed() { # resumed N: have both logs said so N times?
 	for resumed_log in "$log" "$FLEET/a.log"; do
 		[ "$(lines "$resumed_log" '1 if d["event"] == "delta.resumed" else None' | wc -l)" -ge "$1" ] || return 1

@@ -121,6 +121,20 @@ glyph_job() {
 	END
 }
 
+large_job() { # large_job ROUNDS: $FLEET/job.json, whose deltas of 12 MB take a while on a slow link
+	cat >"$FLEET/job.json" <<-END
+		{"name": "large", "seed": 3,
+		 "model": {"layers": [{"type": "flatten"}, {"type": "linear", "name": "fc1", "out": 4000}, {"type": "relu"},
+		                      {"type": "linear", "name": "fc2", "out": 10}], "loss": "cross_entropy"},
+		 "data": {"name": "digits", "shape": [1, 28, 28], "classes": 10},
+		 "local": {"steps": 3, "batch": 10, "optimizer": {"name": "sgd", "rate": 0.1}},
+		 "round": {"goal": 1, "deadline_s": 3600}, "stop": {"rounds": $1}}
+	END
+}
+uploaded() { # uploaded BYTES: is so much of a delta in the spool?
+	[ "$(find "$FLEET/state/spool" -name '*.part' -size +"$(($1 / 1024))k" 2>/dev/null | wc -l)" -gt 0 ]
+}
+
 trainer_job() { # trainer_job TRAINER ROUNDS [NAME]: submits a job that one device trains and evaluates by its program
 	cat >"$FLEET/$1.json" <<-END
 		{"name": "${3:-$1}", "seed": 5, "trainer": "$1",

@@ -4,6 +4,7 @@ import fcntl
 import glob
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -64,7 +65,7 @@ class Join(unittest.TestCase):
             )
             device = rivulet_device(home)
             text = [
-                t.replace(home, "HOME").replace("n%d-" % number, "n-").replace(device, "ID").replace(device[:16], "ID")
+                re.sub(r"after \d+ ms", "after N ms", t).replace(home, "HOME").replace("n%d-" % number, "n-").replace(device, "ID").replace(device[:16], "ID")
                 for t in (done.stdout, done.stderr)
             ]
             if not number:

@@ -6,47 +6,20 @@ a second: how often a device's ask is run for one. Then rounds of DEVICES device
 GET /v1/jobs when told: seven pairs of ROUNDS rounds each, in turns, and how soon a reader knows of a new round. CREATE_TOKEN: a command
 that prints an access token.
 """
-import http.client
 import json
 import os
-import socket
 import statistics
 import subprocess
 import sys
 import threading
 import time
 
+from admin import Admin
+
 PAIRS = 7
 OF_ONE = 8
 FLOOR_MS = 400  # between two questions of one reader
 CHANGES, EVERY_MS = 80, 250
-
-
-class Admin(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("localhost", timeout=120)
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self.path)
-
-    def call(self, verb, path, body=None):
-        self.request(verb, path, body)
-        answer = self.getresponse()
-        data = answer.read()
-        if answer.status >= 400:
-            sys.exit(f"bench_changes: {verb} {path}: {answer.status} {data[:300]!r}")
-        return data
-
-    def get(self, path):
-        return json.loads(self.call("GET", path))
-
-    def metrics(self):
-        """Those without labels."""
-        rows = (line.split() for line in self.call("GET", "/metrics").decode().splitlines() if line[0] != "#")
-        return {row[0]: float(row[1]) for row in rows if len(row) == 2}
 
 
 class Load:

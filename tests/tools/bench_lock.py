@@ -5,40 +5,18 @@ What readers of long lists cost those who do rounds: JOBS jobs, one of them with
 and READERS who ask for GET /v1/jobs every READ_EVERY seconds (default 1; 0: again and again) during every second round. Prints how long
 rounds took with and without them, and how long the engine's lock was held since the start.
 """
-import http.client
 import json
 import os
-import socket
 import statistics
 import subprocess
 import sys
 import threading
 import time
 
+from admin import Admin
+
 SUBMITTERS = 8
 ELEMENTS = 1000
-
-
-class Admin(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("localhost", timeout=120)
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self.path)
-
-    def call(self, verb, path, body=None):
-        self.request(verb, path, body)
-        answer = self.getresponse()
-        data = answer.read()
-        if answer.status >= 400:
-            sys.exit(f"bench_lock: {verb} {path}: {answer.status} {data[:300]!r}")
-        return data
-
-    def get(self, path):
-        return json.loads(self.call("GET", path))
 
 
 def document(name, model, more):

@@ -3,9 +3,10 @@ finds it. What it does not find must not matter: the database says the same in e
 is none of what a coordinator needs. FLIPS=n trials, SEED=n, START=n: each nth state is also started, and must either say what is wrong,
 or answer as if nothing were. Prints a table; ends with 1 if something was missed.
 """
-import base64, collections, hashlib, http.client, json, os, random, re, shutil, signal, socket, sqlite3, subprocess, sys, tempfile, time
+import base64, collections, hashlib, json, os, random, re, shutil, signal, sqlite3, subprocess, sys, tempfile, time
 
 import copied_state
+from admin import Admin
 
 RIVULETD, STATES = sys.argv[1], sys.argv[2:]
 FLIPS, SEED, START = (int(os.environ.get(*v)) for v in (("FLIPS", "150"), ("SEED", str(time.time_ns() % 1000000)), ("START", "20")))
@@ -128,19 +129,8 @@ def differences(a, b, at=""):
         yield "%s: %.60r, not %.60r" % (at, b, a)
 
 
-class Admin(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("localhost", timeout=20 * PATIENCE)
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self.path)
-
-
 def ask(path, what):
-    c = Admin(path)
+    c = Admin(path, 20 * PATIENCE)
     try:
         c.request("GET", what)
         r = c.getresponse()

@@ -22,6 +22,8 @@ import sys
 import threading
 import time
 
+from admin import Admin
+
 FLEET, PORT, PID, JOB, SECONDS, BUILD, LOAD = sys.argv[1:8]
 PID, SECONDS = int(PID), float(SECONDS)
 RATIO_MAX = 2.0
@@ -50,15 +52,8 @@ codec-unknown masked second-vector other-kind slice reserved-bits block elements
 no-colons no-manifest report-missing report-other report-unannounced report-base64 report-junk report-wrong unsigned""".split()
 
 
-class Admin(http.client.HTTPConnection):
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(20)
-        self.sock.connect(FLEET + "/admin.sock")
-
-
 def ask(path):
-    c = Admin("localhost")
+    c = Admin(FLEET + "/admin.sock", 20)
     try:
         c.request("GET", path)
         return json.loads(c.getresponse().read())
@@ -534,7 +529,7 @@ def bombs(seconds):
             most = used.ru_maxrss // 1024
             results.append(f"{name}: exit {p.returncode}, {most} MiB ({said.strip().splitlines()[-1][:70] if said.strip() else ''})")
             good = good and p.returncode not in (0, -9) and most < LOADER_MAX
-        c = Admin("localhost")
+        c = Admin(FLEET + "/admin.sock", 20)
         with open(FLEET + "/bomb-job.json") as f:
             c.request("POST", "/v1/jobs", f.read())
         a = c.getresponse()
